@@ -1,0 +1,39 @@
+# Compiler settings that hold for every target.
+option(MEMTIDE_BUILD_TESTS "Build unit, integration and benchmark programs" ON)
+option(MEMTIDE_BUILD_FUZZERS "Build libFuzzer targets (needs clang)" OFF)
+set(MEMTIDE_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+# Assertions of the standard library stay on in release builds: a daemon that stops at
+# the fault is better than one that goes on with a broken invariant.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
+
+add_compile_options(-Wall -Wextra -Wconversion -Werror)
+add_compile_definitions(_GLIBCXX_ASSERTIONS MEMTIDE_VERSION="${PROJECT_VERSION}")
+# gcc 12 reports false positives of these inside coroutine frames and inlined library code.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
+                      -Wno-dangling-pointer)
+endif()
+if(MEMTIDE_SANITIZE)
+  add_compile_options(-fsanitize=${MEMTIDE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${MEMTIDE_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND MEMTIDE_SANITIZE MATCHES "thread")
+    add_compile_options(-Wno-tsan)
+  endif()
+endif()
+include_directories(${CMAKE_SOURCE_DIR})
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

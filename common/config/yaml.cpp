@@ -1,0 +1,286 @@
+#include "common/config/yaml.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+namespace memtide {
+namespace {
+
+// Edit distance, for "did you mean"; both words are short.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+        }
+    }
+    return row[b.size()];
+}
+
+struct Place {
+    int line = 0;  // from 1; 0 stands for the file as a whole
+    int column = 0;
+    auto operator<=>(const Place&) const = default;
+};
+
+Place place_of(const YAML::Mark& mark) {
+    return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
+}
+
+}  // namespace
+
+struct YamlDocument::State {
+    std::string name;
+    YAML::Node root;
+    struct Complaint {
+        Place place;
+        std::string message;
+    };
+    std::vector<Complaint> complaints;
+    // Maps that were read, by where they stand, and the keys that the program knows in each.
+    struct ReadMap {
+        YAML::Node node;
+        std::set<std::string, std::less<>> known;
+    };
+    std::map<Place, ReadMap> maps;
+
+    void complain(Place place, std::string message) { complaints.push_back({place, std::move(message)}); }
+    std::string where(Place place) const {
+        return place.line == 0 ? name : fmt::format("{}:{}:{}", name, place.line, place.column);
+    }
+};
+
+struct YamlValue::Node {
+    YAML::Node yaml;  // null when the value is absent
+    Place place;
+    bool absent = false;
+};
+
+YamlDocument::YamlDocument(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+Result<YamlDocument> YamlDocument::load(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    if (!file || !(text << file.rdbuf()))
+        return fail(ErrorCode::kNotFound, fmt::format("{}: cannot be read, or is empty", path));
+    return parse(text.str(), path);
+}
+
+Result<YamlDocument> YamlDocument::parse(std::string_view text, std::string name) {
+    auto state = std::make_shared<State>();
+    state->name = std::move(name);
+    try {
+        state->root = YAML::Load(std::string(text));
+    } catch (const YAML::Exception& e) {
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{}: {}", state->where(place_of(e.mark)), e.msg));
+    }
+    if (!state->root.IsMap())
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{}: the file must be a map of keys and values", state->where({1, 1})));
+    return YamlDocument(std::move(state));
+}
+
+YamlMap YamlDocument::root() const {
+    auto node = std::make_shared<YamlValue::Node>(
+        YamlValue::Node{state_->root, place_of(state_->root.Mark()), false});
+    return YamlValue(state_, std::move(node)).map();
+}
+
+Result<> YamlDocument::check() const {
+    std::vector<State::Complaint> all = state_->complaints;
+    for (const auto& [place, map] : state_->maps) {
+        std::set<std::string> seen;
+        for (const auto& entry : map.node) {
+            const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+            const Place key_place = place_of(entry.first.Mark());
+            if (!seen.insert(key).second)
+                all.push_back({key_place, fmt::format("key \"{}\" is given twice", key)});
+            if (map.known.contains(key)) continue;
+            std::string hint;
+            const auto nearest = std::ranges::min_element(
+                map.known, {}, [&](const std::string& known) { return distance(known, key); });
+            if (nearest != map.known.end() && distance(*nearest, key) <= 2)
+                hint = fmt::format("; did you mean \"{}\"?", *nearest);
+            all.push_back({key_place, fmt::format("unknown key \"{}\"{}", key, hint)});
+        }
+    }
+    if (all.empty()) return {};
+    std::ranges::stable_sort(all, {}, &State::Complaint::place);
+    std::string message;
+    for (const auto& complaint : all) {
+        if (!message.empty()) message += '\n';
+        message += state_->where(complaint.place) + ": " + complaint.message;
+    }
+    return fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+YamlValue::YamlValue(std::shared_ptr<YamlDocument::State> document, std::shared_ptr<Node> node)
+    : document_(std::move(document)), node_(std::move(node)) {}
+
+std::string YamlValue::where() const { return document_->where(node_->place); }
+
+void YamlValue::reject(std::string message) const {
+    // An absent value was complained about when it was required; a second line would only confuse.
+    if (!node_->absent) document_->complain(node_->place, std::move(message));
+}
+
+bool YamlValue::is_map() const { return node_->yaml.IsMap(); }
+bool YamlValue::is_list() const { return node_->yaml.IsSequence(); }
+
+std::string YamlValue::string() const {
+    if (!node_->yaml.IsScalar()) {
+        reject("must be a text");
+        return {};
+    }
+    return node_->yaml.Scalar();
+}
+
+std::string YamlValue::name() const {
+    std::string text = string();
+    if (node_->yaml.IsScalar())
+        if (auto valid = check_name(text); !valid) reject(valid.error().message);
+    return text;
+}
+
+bool YamlValue::boolean() const {
+    bool value = false;
+    if (!node_->yaml.IsScalar() || !YAML::convert<bool>::decode(node_->yaml, value))
+        reject("must be true or false");
+    return value;
+}
+
+std::uint64_t YamlValue::integer(std::uint64_t min, std::uint64_t max) const {
+    const std::string text = node_->yaml.IsScalar() ? node_->yaml.Scalar() : "";
+    const bool hex = text.starts_with("0x");
+    const char* const first = text.data() + (hex ? 2 : 0);
+    const char* const last = text.data() + text.size();
+    std::uint64_t value = 0;
+    const auto [stop, status] = std::from_chars(first, last, value, hex ? 16 : 10);
+    if (first == last || status != std::errc{} || stop != last || value < min || value > max) {
+        reject(fmt::format("must be a whole number from {} to {}", min, max));
+        return min;
+    }
+    return value;
+}
+
+Bytes YamlValue::bytes() const {
+    if (!node_->yaml.IsScalar()) {
+        reject("must be a size such as 256MiB");
+        return {};
+    }
+    auto size = parse_bytes(node_->yaml.Scalar());
+    if (size) return *size;
+    reject(size.error().message);
+    return {};
+}
+
+Bytes YamlValue::bytes_multiple_of(Bytes unit) const {
+    const std::size_t complaints_before = document_->complaints.size();
+    const Bytes size = bytes();
+    if (document_->complaints.size() != complaints_before || node_->absent) return unit;
+    if (size.value != 0 && size.is_multiple_of(unit)) return size;
+    reject(fmt::format("{} must be a multiple of {}, and at least that", format_bytes(size),
+                       format_bytes(unit)));
+    return unit;
+}
+
+std::uint64_t YamlValue::milliseconds() const {
+    const std::string text = node_->yaml.IsScalar() ? node_->yaml.Scalar() : "";
+    std::uint64_t number = 0;
+    const auto [stop, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string_view unit(stop, static_cast<std::size_t>(text.data() + text.size() - stop));
+    constexpr std::uint64_t kLongest = 1'000'000'000'000;  // some 30 years
+    static constexpr std::pair<std::string_view, std::uint64_t> kUnits[] = {
+        {"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}};
+    for (const auto& [name, factor] : kUnits)
+        if (status == std::errc{} && unit == name && number <= kLongest / factor) return number * factor;
+    reject("must be a duration such as 250ms, 2s, 5min or 1h");
+    return 0;
+}
+
+SerialNumber YamlValue::serial() const {
+    auto serial = parse_serial(node_->yaml.IsScalar() ? node_->yaml.Scalar() : "");
+    if (serial) return *serial;
+    reject(serial.error().message);
+    return {};
+}
+
+YamlMap YamlValue::map() const {
+    if (node_->yaml.IsMap()) {
+        document_->maps.try_emplace(node_->place, YamlDocument::State::ReadMap{node_->yaml, {}});
+        return YamlMap(*this);
+    }
+    reject("must be a map of keys and values");
+    return YamlMap(YamlValue(document_, std::make_shared<Node>(Node{YAML::Node(), node_->place, true})));
+}
+
+std::vector<YamlValue> YamlValue::list() const {
+    std::vector<YamlValue> values;
+    if (!node_->yaml.IsSequence()) {
+        reject("must be a list");
+        return values;
+    }
+    for (const YAML::Node& item : node_->yaml)
+        values.push_back(
+            YamlValue(document_, std::make_shared<Node>(Node{item, place_of(item.Mark()), false})));
+    return values;
+}
+
+YamlMap::YamlMap(YamlValue self) : self_(std::move(self)) {}
+
+void YamlMap::reject(std::string message) const { self_.reject(std::move(message)); }
+
+std::optional<YamlValue> YamlMap::get(std::string_view key) const {
+    const YamlValue::Node& self = *self_.node_;
+    if (self.absent) return std::nullopt;
+    self_.document_->maps.at(self.place).known.emplace(key);
+    for (const auto& entry : self.yaml) {
+        if (!entry.first.IsScalar() || entry.first.Scalar() != key) continue;
+        if (entry.second.IsNull()) return std::nullopt;
+        auto node = std::make_shared<YamlValue::Node>(
+            YamlValue::Node{entry.second, place_of(entry.second.Mark()), false});
+        return YamlValue(self_.document_, std::move(node));
+    }
+    return std::nullopt;
+}
+
+YamlValue YamlMap::require(std::string_view key) const {
+    if (auto value = get(key)) return *std::move(value);
+    self_.reject(fmt::format("missing \"{}\"", key));
+    return YamlValue(self_.document_, std::make_shared<YamlValue::Node>(
+                                          YamlValue::Node{YAML::Node(), self_.node_->place, true}));
+}
+
+std::vector<std::pair<std::string, YamlValue>> YamlMap::entries() const {
+    std::vector<std::pair<std::string, YamlValue>> result;
+    if (self_.node_->absent) return result;
+    auto& known = self_.document_->maps.at(self_.node_->place).known;
+    for (const auto& entry : self_.node_->yaml) {
+        if (!entry.first.IsScalar()) {
+            self_.reject("keys must be texts");
+            continue;
+        }
+        known.emplace(entry.first.Scalar());
+        auto node = std::make_shared<YamlValue::Node>(
+            YamlValue::Node{entry.second, place_of(entry.second.Mark()), false});
+        result.emplace_back(entry.first.Scalar(), YamlValue(self_.document_, std::move(node)));
+    }
+    return result;
+}
+
+}  // namespace memtide

@@ -1,0 +1,121 @@
+// A guest's hands and eyes on one NUMA node, for scripts/demo and the QEMU tests:
+//
+//   memtide-guest-memory hold --node N --bytes B [--lock] --text T
+//       allocates B bytes bound to node N, fills them with T, prints "holding PID", and keeps them until its
+//       standard input ends (an agent that drains the node migrates them meanwhile); then checks every byte.
+//   memtide-guest-memory peek --physical ADDRESS --bytes B
+//       prints B bytes of physical memory as hex, through /proc/kcore: what the device really holds,
+//       without the kernel zeroing it first as it does for new pages.
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <elf.h>
+#include <fcntl.h>
+#include <numaif.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/base/bytes.h"
+
+namespace {
+
+using memtide::Bytes;
+
+int fail(const std::string& what) {
+    std::fprintf(stderr, "memtide-guest-memory: %s\n", what.c_str());
+    return 1;
+}
+
+// Where the text repeats, byte by byte.
+char expected_at(const std::string& text, std::size_t i) { return text[i % text.size()]; }
+
+int hold(int node, Bytes size, bool lock, const std::string& text) {
+    void* const memory =
+        mmap(nullptr, size.value, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return fail("mmap failed");
+    const unsigned long mask = 1UL << node;
+    // Preferred, not bound: a bound page could not leave the node, and a drain should move it.
+    if (mbind(memory, size.value, MPOL_PREFERRED, &mask, sizeof mask * 8, 0) != 0)
+        return fail("mbind to node " + std::to_string(node) + " failed: " + std::strerror(errno));
+    if (lock && mlock2(memory, size.value, MLOCK_ONFAULT) != 0) return fail("mlock failed");
+    auto* const bytes = static_cast<char*>(memory);
+    for (std::size_t i = 0; i < size.value; ++i) bytes[i] = expected_at(text, i);
+
+    std::vector<void*> pages;
+    for (std::size_t offset = 0; offset < size.value; offset += 4096) pages.push_back(bytes + offset);
+    std::vector<int> where(pages.size(), -1);
+    if (move_pages(0, pages.size(), pages.data(), nullptr, where.data(), 0) != 0)
+        return fail("move_pages failed");
+    for (const int place : where)
+        if (place != node) return fail("a page landed on node " + std::to_string(place));
+
+    std::printf("holding %d\n", getpid());
+    std::fflush(stdout);
+    char ignored = 0;
+    while (read(STDIN_FILENO, &ignored, 1) > 0) {
+    }
+    for (std::size_t i = 0; i < size.value; ++i)
+        if (bytes[i] != expected_at(text, i)) return fail("byte " + std::to_string(i) + " changed");
+    std::printf("intact\n");
+    return 0;
+}
+
+// The kcore segment that maps a physical address: the file offset of that address, or -1.
+off_t kcore_offset(int kcore, std::uint64_t physical) {
+    Elf64_Ehdr header{};
+    if (pread(kcore, &header, sizeof header, 0) != sizeof header) return -1;
+    for (unsigned i = 0; i < header.e_phnum; ++i) {
+        Elf64_Phdr segment{};
+        const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
+        if (pread(kcore, &segment, sizeof segment, at) != sizeof segment) return -1;
+        // Segments without a physical address carry all ones there (or zero for the kernel's text).
+        if (segment.p_type != PT_LOAD || segment.p_paddr == ~0ULL) continue;
+        if (physical >= segment.p_paddr && physical - segment.p_paddr < segment.p_memsz)
+            return static_cast<off_t>(segment.p_offset + (physical - segment.p_paddr));
+    }
+    return -1;
+}
+
+int peek(std::uint64_t physical, std::uint64_t size) {
+    const int kcore = open("/proc/kcore", O_RDONLY | O_CLOEXEC);
+    if (kcore < 0) return fail("open /proc/kcore failed");
+    const off_t offset = kcore_offset(kcore, physical);
+    if (offset < 0) return fail("no memory at that physical address");
+    std::vector<unsigned char> bytes(size);
+    if (pread(kcore, bytes.data(), bytes.size(), offset) != static_cast<ssize_t>(bytes.size()))
+        return fail("read of /proc/kcore failed");
+    for (const unsigned char byte : bytes) std::printf("%02x", byte);
+    std::printf("\n");
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"Writes to a NUMA node and reads physical memory, inside a test guest"};
+    app.require_subcommand(1);
+    int node = 0;
+    std::string size = "64KiB";
+    std::string text = "memtide";
+    bool lock = false;
+    auto* const hold_command =
+        app.add_subcommand("hold", "Fill memory of a node and keep it until stdin ends");
+    hold_command->add_option("--node", node, "NUMA node")->required()->check(CLI::Range(0, 63));
+    hold_command->add_option("--bytes", size, "How much, e.g. 64KiB");
+    hold_command->add_option("--text", text, "What to fill it with");
+    hold_command->add_flag("--lock", lock, "mlock the pages");
+    std::uint64_t physical = 0;
+    auto* const peek_command = app.add_subcommand("peek", "Print physical memory as hex");
+    peek_command->add_option("--physical", physical, "Physical address")->required();
+    peek_command->add_option("--bytes", size, "How much, e.g. 64B");
+    CLI11_PARSE(app, argc, argv);
+
+    const auto bytes = memtide::parse_bytes(size);
+    if (!bytes || bytes->value == 0 || text.empty())
+        return fail("--bytes must be a size above 0, --text not empty");
+    return hold_command->parsed() ? hold(node, *bytes, lock, text) : peek(physical, bytes->value);
+}

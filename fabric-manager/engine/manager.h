@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "common/metrics/registry.h"
+#include "fabric-manager/model/agent.h"
+#include "fabric-manager/model/composition.h"
+#include "fabric-manager/model/event.h"
+#include "fabric-manager/model/fabric.h"
+#include "fabric-manager/model/problem.h"
+#include "fabric-manager/model/time.h"
+
+namespace memtide::fm {
+
+class FmApiClient;
+class Store;
+
+using FmApiClients = std::map<SwitchId, std::shared_ptr<FmApiClient>>;
+
+// Durations of the `timing` section of the configuration.
+struct ManagerTiming {
+    Milliseconds drain_deadline{60'000};  // what an agent gets to move pages away
+    Milliseconds switch_poll{5'000};      // how often a healthy switch is read again
+    Milliseconds retry_min{50};           // first pause after a failed step; doubles up to retry_max
+    Milliseconds retry_max{5'000};
+    Milliseconds background_poll_min{1};  // pause between 0002 polls; grows up to background_poll_max
+    Milliseconds background_poll_max{100};
+    Milliseconds background_timeout{600'000};  // a background operation that takes longer is given up
+    Milliseconds quarantine_retry{600'000};    // how often the erase of a quarantined LD is tried again
+};
+
+struct ManagerSwitch {
+    SwitchId id;
+    std::string address;  // shown to people; the connection is the FmApiClient's
+};
+struct ManagerHost {
+    HostId id;
+    std::vector<HostAttachment> attach;
+};
+
+struct ManagerConfig {
+    std::vector<ManagerSwitch> switches;
+    std::vector<ManagerHost> hosts;
+    ManagerTiming timing;
+    int erase_attempts = 3;           // then the LD is quarantined
+    std::size_t keep_ended = 10'000;  // ended compositions that stay readable
+    std::size_t keep_events = 100'000;
+    std::size_t keep_idempotency = 100'000;  // keys; the oldest are forgotten first
+    // Called at every journal write and every effect with the point's name ("journal:Binding",
+    // "journaled:Binding", "effect:bind", "effected:bind"); crash tests end the process in it.
+    std::function<void(std::string_view point)> sync_point;
+};
+
+// Makes a POST repeatable: the same key with the same body hash is answered as the first time.
+struct IdempotencyKey {
+    std::string key;
+    std::string body_hash;
+};
+
+struct Created {
+    Composition composition;  // as it was when it was created
+    bool replayed = false;    // an idempotent repetition
+};
+
+struct CompositionQuery {
+    std::uint64_t after = 0;  // sequence of the last one on the page before
+    std::size_t limit = 100;
+    std::optional<HostId> host;
+    std::optional<CompositionState> state;
+};
+struct CompositionPage {
+    std::vector<Composition> items;     // in order of creation
+    std::optional<std::uint64_t> next;  // `after` of the next page
+};
+
+struct Readiness {
+    bool ready = false;                // requests are answered from an inventory that has been read
+    std::vector<std::string> reasons;  // why not, or what is degraded ("switch switch0 is down: ...")
+};
+
+// The fabric manager without its REST interface. Not thread safe: everything runs on `executor`, which must
+// run its handlers one at a time (an io_context run by one thread, or a strand). Awaitables that wait end
+// with an error of kind kCancelled when their coroutine is cancelled or the manager stops.
+//
+// What an awaitable reported as done is on the disk.
+class Manager {
+  public:
+    // `clients` has one client for each configured switch. The store is already open (open_sqlite_store()).
+    // Fails with kInvalidArgument when hosts or clients do not match the switches, with the store's error
+    // when its contents cannot be read.
+    static Result<std::unique_ptr<Manager>> open(boost::asio::any_io_executor executor, ManagerConfig config,
+                                                 std::unique_ptr<Store> store, FmApiClients clients,
+                                                 metrics::Registry& metrics);
+    ~Manager();
+    Manager(const Manager&) = delete;
+    Manager& operator=(const Manager&) = delete;
+
+    // Starts to read the switches and to go on with what the journal says is unfinished.
+    void start();
+    // Ends all background work and all waiting calls; journaled work goes on after the next start.
+    boost::asio::awaitable<void> stop();
+
+    // --- Compositions ---
+    // Problems: unknown-host, size-zero, size-not-multiple, the refusals of placement, idempotency-conflict,
+    // storage-full, internal-error.
+    boost::asio::awaitable<Outcome<Created>> create(CompositionRequest request,
+                                                    std::optional<IdempotencyKey> key);
+    // Asks for the release; the composition then goes on by itself. Asking again is fine and may add force.
+    // Problems: unknown-composition, composition-ended, storage-full, internal-error.
+    boost::asio::awaitable<Outcome<Composition>> release(CompositionId id, bool force);
+    [[nodiscard]] Outcome<Composition> get(const CompositionId& id) const;
+    [[nodiscard]] CompositionPage list(const CompositionQuery& query) const;
+    // Waits until the composition is in `state`, has ended, or the timeout has passed; answers it as it is
+    // then.
+    boost::asio::awaitable<Outcome<Composition>> wait(CompositionId id, CompositionState state,
+                                                      Milliseconds timeout);
+
+    // --- Inventory, as last seen ---
+    [[nodiscard]] Pool pool() const;
+    [[nodiscard]] std::vector<Host> hosts() const;
+    [[nodiscard]] std::vector<Switch> switches() const;
+    [[nodiscard]] std::vector<Device> devices() const;
+    [[nodiscard]] Topology topology() const;
+    [[nodiscard]] Readiness readiness() const;
+
+    // --- Agent channel ---
+    // Answers at once when the revision is not `after` (or there is no `after`), else when it changes or at
+    // the timeout. Problem: unknown-host.
+    boost::asio::awaitable<Outcome<DesiredState>> desired(HostId host, std::optional<std::uint64_t> after,
+                                                          Milliseconds timeout);
+    // Problems: unknown-host, not-your-composition (nothing is applied), invalid-request, storage-full.
+    boost::asio::awaitable<Outcome<>> observed(HostId host, ObservedReport report);
+
+    // --- Events ---
+    // Events with ids above `after`, oldest first, at most `limit`; waits for one until the timeout (then
+    // empty). A subscriber calls it in a loop with the last id it got; nothing is queued for slow ones.
+    boost::asio::awaitable<Outcome<std::vector<Event>>> events(std::uint64_t after, std::size_t limit,
+                                                               Milliseconds timeout);
+    // Where a subscriber that wants only new events starts.
+    [[nodiscard]] std::uint64_t last_event() const;
+
+  private:
+    class Impl;
+    explicit Manager(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace memtide::fm

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/ids.h"
+#include "fabric-manager/model/composition.h"
+#include "fabric-manager/model/fabric.h"
+
+namespace memtide::fm {
+
+// What the agent of a host should make true for one composition.
+struct DesiredComposition {
+    CompositionId id;
+    SerialNumber serial;
+    Bytes size;
+    bool online = true;  // false: take it offline and destroy the region
+    bool force = false;
+    std::optional<Time> drain_deadline;
+};
+
+struct DesiredState {
+    std::uint64_t revision = 0;
+    HostId host;
+    std::vector<DesiredComposition> compositions;
+};
+
+enum class ObservedState { kAbsent, kFound, kOnline, kDraining, kOffline, kFailed };
+std::string_view to_string(ObservedState state);  // "absent", as the agent writes it
+std::optional<ObservedState> parse_observed_state(std::string_view text);
+
+struct ObservedComposition {
+    CompositionId id;
+    SerialNumber serial;
+    ObservedState state = ObservedState::kAbsent;
+    std::optional<int> node;
+    std::optional<std::string> region;
+    Bytes online_bytes;
+    std::optional<Reason> error;
+    std::vector<Holder> holders;
+};
+
+// Everything an agent sees; replaces its previous report as a whole.
+struct ObservedReport {
+    std::string agent_version;
+    std::string boot_id;
+    std::uint64_t revision_seen = 0;
+    std::vector<HostMemdev> memdevs;
+    std::vector<ObservedComposition> compositions;
+    std::vector<Warning> warnings;
+};
+
+}  // namespace memtide::fm

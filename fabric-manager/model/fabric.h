@@ -1,0 +1,178 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/ids.h"
+#include "fabric-manager/model/time.h"
+
+namespace memtide::fm {
+
+// Where a virtual bridge is: the vPPB `vppb` of the virtual switch `vcs` of a switch.
+struct VppbAddress {
+    SwitchId switch_id;
+    std::uint8_t vcs = 0;
+    std::uint8_t vppb = 0;
+    friend auto operator<=>(const VppbAddress&, const VppbAddress&) = default;
+};
+
+// Which memory: logical device `ld` of the device `device` (kWholeDevice for an SLD).
+struct LdAddress {
+    DeviceId device;
+    LdId ld;
+    friend auto operator<=>(const LdAddress&, const LdAddress&) = default;
+};
+
+// --- Switch
+// -------------------------------------------------------------------------------------------------
+
+enum class PortRole { kUnused, kUpstream, kDownstream };
+
+// A physical port as Get Physical Port State shows it (CXL 3.1, 7.6.7.1.2).
+struct Port {
+    std::uint8_t id = 0;
+    PortRole role = PortRole::kUnused;
+    bool link_up = false;
+    std::uint8_t link_width = 0;     // lanes in use
+    std::uint8_t supported_lds = 0;  // of the attached MLD, 0 otherwise
+    std::optional<DeviceId> device;  // what hangs on a downstream port
+};
+
+enum class BindingStatus { kUnbound, kInProgress, kBoundPort, kBoundLd };
+
+// A virtual PCI-to-PCI bridge and what it is bound to (CXL 3.1, 7.6.7.2.1).
+struct Vppb {
+    std::uint8_t id = 0;
+    BindingStatus status = BindingStatus::kUnbound;
+    std::uint8_t port = 0;   // valid when bound
+    LdId ld = kWholeDevice;  // valid when bound to an LD
+    std::optional<CompositionId> composition;
+};
+
+struct Vcs {
+    std::uint8_t id = 0;
+    bool enabled = true;
+    std::uint8_t upstream_port = 0;
+    std::optional<HostId> host;  // from the manager's configuration
+    std::vector<Vppb> vppbs;
+};
+
+struct Switch {
+    SwitchId id;
+    std::string address;       // "tcp://127.0.0.1:2650"
+    bool up = false;           // answered the last time it was asked
+    bool inventoried = false;  // what follows has been read at least once
+    std::string error;         // why it is not up
+    std::optional<Time> last_seen;
+    std::vector<Port> ports;
+    std::vector<Vcs> vcss;
+};
+
+// --- Devices
+// ------------------------------------------------------------------------------------------------
+
+enum class DeviceKind { kSld, kMld };
+
+// What can be done with a logical device's memory now.
+enum class LdUse {
+    kUnallocated,  // size 0: a slot of an MLD that has no memory yet
+    kFree,
+    kReserved,     // given to a composition that has not bound it yet, or is erasing it
+    kBound,        // reachable by a host
+    kQuarantined,  // could not be erased: kept out of the pool
+    kForeign,      // bound where no configured host is: not ours to touch
+};
+
+struct LogicalDevice {
+    LdId id = kWholeDevice;
+    SerialNumber serial;  // 0 when the device has not told it
+    Bytes size;
+    LdUse use = LdUse::kFree;
+    bool clean = false;  // erased by this manager since anyone could write to it
+    std::optional<CompositionId> composition;
+    std::optional<VppbAddress> bound_at;
+};
+
+struct Device {
+    DeviceId id;  // "mld-4d54000100000000": kind and serial number
+    SwitchId switch_id;
+    std::uint8_t port = 0;
+    DeviceKind kind = DeviceKind::kMld;
+    SerialNumber serial;
+    Bytes size;                       // all memory of the device
+    Bytes granularity = kCxlGranule;  // LD sizes are multiples of it
+    bool present = true;              // the port shows it now
+    std::vector<LogicalDevice> lds;
+};
+
+// --- Hosts
+// --------------------------------------------------------------------------------------------------
+
+struct HostAttachment {
+    SwitchId switch_id;
+    std::uint8_t vcs = 0;
+    friend auto operator<=>(const HostAttachment&, const HostAttachment&) = default;
+};
+
+struct HostMemdev {
+    std::string name;  // "mem0"
+    SerialNumber serial;
+    Bytes size;
+};
+
+struct Warning {
+    std::string code;
+    std::string detail;
+    friend bool operator==(const Warning&, const Warning&) = default;
+};
+
+struct Host {
+    HostId id;
+    std::vector<HostAttachment> attach;  // from the configuration
+    std::uint64_t revision = 0;          // of its desired state
+    std::optional<Time> last_report;     // nullopt: its agent never reported to this process
+    std::string agent_version;
+    std::string boot_id;
+    std::uint64_t revision_seen = 0;
+    Bytes composed;  // sum of its compositions that have not ended
+    std::vector<HostMemdev> memdevs;
+    std::vector<Warning> warnings;
+};
+
+// --- Sums
+// ---------------------------------------------------------------------------------------------------
+
+// capacity = free + composed + quarantined + foreign. `stranded` is the part of `free` that no request can
+// get whole: memory of devices that are not present or whose switch is down.
+struct PoolDevice {
+    DeviceId id;
+    DeviceKind kind = DeviceKind::kMld;
+    Bytes capacity;
+    Bytes free;
+    Bytes composed;
+    Bytes quarantined;
+    Bytes foreign;
+    Bytes stranded;
+    Bytes largest_free;  // the largest composition this device could take now
+};
+struct Pool {
+    Bytes capacity;
+    Bytes free;
+    Bytes composed;
+    Bytes quarantined;
+    Bytes foreign;
+    Bytes stranded;
+    Bytes largest_free;
+    std::vector<PoolDevice> devices;
+};
+
+struct Topology {
+    std::vector<Host> hosts;
+    std::vector<Switch> switches;
+    std::vector<Device> devices;
+};
+
+}  // namespace memtide::fm

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "fabric-manager/model/composition.h"
+#include "fabric-manager/model/event.h"
+
+namespace memtide::fm {
+
+// What is known about a logical device's memory. No record: assume the worst (dirty).
+enum class LdCondition { kDirty, kClean, kQuarantined };
+struct LdRecord {
+    SerialNumber serial;
+    Bytes size;  // the allocation it was true for
+    LdCondition condition = LdCondition::kDirty;
+    std::string detail;
+};
+
+struct IdempotencyRecord {
+    std::string key;
+    std::string body_hash;
+    Composition answer;  // as it was created
+};
+
+struct HostRecord {
+    HostId host;
+    std::uint64_t revision = 0;
+};
+
+// A composition as it shall be; `revision` inside is the one after the change, and the one stored now must be
+// exactly one less (0 stored: it must not exist yet).
+struct CompositionChange {
+    Composition composition;
+    bool forget = false;  // remove it; only for ended ones, without a check of the revision
+};
+
+// All or nothing of it becomes durable.
+struct Mutation {
+    std::vector<CompositionChange> compositions;
+    std::vector<Event> events;
+    std::vector<LdRecord> lds;  // kDirty removes the record
+    std::vector<HostRecord> hosts;
+    std::optional<IdempotencyRecord> idempotency;
+    std::optional<std::uint64_t> forget_events_up_to;
+    std::vector<std::string> forget_idempotency;
+};
+
+struct StoreContents {
+    std::vector<Composition> compositions;  // in order of their sequence
+    std::vector<LdRecord> lds;
+    std::vector<HostRecord> hosts;
+    std::vector<IdempotencyRecord> idempotency;  // oldest first
+    std::uint64_t last_event = 0;
+    std::uint64_t first_event = 0;
+};
+
+// Durable state of the manager. One embedded implementation (SQLite); shaped so that a store shared by
+// several managers can stand behind it: compare-and-swap by revision, and watch().
+class Store {
+  public:
+    virtual ~Store() = default;
+
+    virtual Result<StoreContents> load() = 0;
+
+    // Queues the mutation; `done` is called from a thread of the store when it is durable or has failed:
+    // kConflict when a revision did not match, kExhausted when the disk is full, kIo otherwise. Mutations
+    // become durable in the order of the calls. Thread safe; `done` must not block.
+    virtual void apply(Mutation mutation, std::function<void(Result<>)> done) = 0;
+
+    // Events with ids above `after`, oldest first; `done` is called from a thread of the store.
+    virtual void read_events(std::uint64_t after, std::size_t limit,
+                             std::function<void(Result<std::vector<Event>>)> done) = 0;
+
+    // Calls `changed` from a thread of the store after each mutation that became durable, whoever made it.
+    // Set before the first apply().
+    virtual void watch(std::function<void(const Mutation&)> changed) = 0;
+};
+
+// Opens or creates the SQLite database at `path` (":memory:" for tests that need no disk). Errors: kConflict
+// when another process has it open, kProtocol when it is damaged or of another schema version, kIo,
+// kPermission. Every message names the path and what to do.
+Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path);
+
+}  // namespace memtide::fm

@@ -1,0 +1,1 @@
+#include "common/fmapi/message.h"

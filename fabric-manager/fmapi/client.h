@@ -1,0 +1,110 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/error.h"
+#include "common/fmapi/commands.h"
+
+namespace memtide::fm {
+
+// Where a command goes: the switch itself, the device behind one of its ports (an SLD, or the FM-owned LD of
+// an MLD), or one LD of that MLD. The last two travel in Tunnel Management Commands.
+struct Target {
+    std::optional<std::uint8_t> port;
+    std::optional<std::uint8_t> ld;  // only with a port
+
+    static Target the_switch() { return {}; }
+    static Target device(std::uint8_t port) { return {.port = port, .ld = std::nullopt}; }
+    static Target logical_device(std::uint8_t port, std::uint8_t ld) { return {.port = port, .ld = ld}; }
+
+    friend bool operator==(const Target&, const Target&) = default;
+};
+// "switch", "device at port 2", "LD 1 at port 2".
+std::string to_string(const Target& target);
+
+// How a command that may take long was answered.
+enum class Completion {
+    kDone,          // return code Success: it is over
+    kInBackground,  // it has begun; background_status() says how it goes
+};
+
+template <typename T>
+using Call = boost::asio::awaitable<Result<T>>;
+
+// What the fabric manager asks of one switch and the devices behind it. The engine is tested with a fake.
+//
+// Every call ends: with an answer, or within the command timeout (times two when it has to connect first).
+// Errors name the command and the target:
+//   kUnavailable      cannot connect, or the connection broke; whether the command was carried out is not
+//   known kTimeout          no answer in time; whether the command was carried out is not known kProtocol an
+//   answer that makes no sense; the connection was dropped when the stream itself is broken kConflict return
+//   code Busy or Retry Required: nothing was done, try again later kInvalidArgument, kExhausted, kIo, ...
+//   other return codes, see fmapi::error_code_of kCancelled        the calling coroutine was cancelled
+// Not thread safe: call from coroutines on the executor (or strand) the client was made with. Calls may
+// overlap; they are sent one after the other, in the order they were made.
+class FmApiClient {
+  public:
+    virtual ~FmApiClient() = default;
+
+    // Any component.
+    virtual Call<fmapi::IdentifyResponse> identify(Target target) = 0;
+    virtual Call<fmapi::BackgroundOperationStatusResponse> background_status(Target target) = 0;
+    virtual Call<void> abort_background(Target target) = 0;
+
+    // The switch.
+    virtual Call<fmapi::IdentifySwitchDeviceResponse> identify_switch() = 0;
+    // State of the ports with these ids, in that order.
+    virtual Call<std::vector<fmapi::PhysicalPort>> physical_ports(std::vector<std::uint8_t> ids) = 0;
+    virtual Call<void> port_control(std::uint8_t port, fmapi::PortOperation operation) = 0;
+    // One dword of the configuration space of the bridge at `port`; `offset` in bytes, a multiple of 4.
+    virtual Call<std::uint32_t> read_port_config(std::uint8_t port, std::uint16_t offset) = 0;
+    // The VCSs with these ids, in that order, each with all its vPPBs.
+    virtual Call<std::vector<fmapi::VirtualSwitch>> virtual_switches(std::vector<std::uint8_t> ids) = 0;
+    virtual Call<Completion> bind(fmapi::BindVppbRequest request) = 0;
+    virtual Call<Completion> unbind(fmapi::UnbindVppbRequest request) = 0;
+
+    // The MLD behind a port.
+    virtual Call<fmapi::GetLdInfoResponse> ld_info(std::uint8_t port) = 0;
+    // Allocations of all its LDs, whatever the device needs to be asked for that.
+    virtual Call<fmapi::GetLdAllocationsResponse> ld_allocations(std::uint8_t port) = 0;
+    // Answers what the device allocated, which may differ from what was asked.
+    virtual Call<std::vector<fmapi::LdAllocation>> set_ld_allocations(
+        std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) = 0;
+
+    // A memory device: an SLD or an LD. Overwrites all of its memory.
+    virtual Call<Completion> sanitize(Target target) = 0;
+
+    // Drops the connection; the next call opens a new one. Commands in flight end with kCancelled.
+    virtual void close() = 0;
+};
+
+struct ClientOptions {
+    std::string address;  // "tcp://host:port" or "unix:///path"
+    std::chrono::milliseconds connect_timeout{2000};
+    std::chrono::milliseconds command_timeout{2000};
+    // Endpoint ids for the MCTP header; 0 suits a point-to-point stream.
+    std::uint8_t own_endpoint = 0;
+    std::uint8_t switch_endpoint = 0;
+};
+
+// A client that connects when it is first used, and again whenever it has to. Fails with kInvalidArgument on
+// an address it cannot read.
+Result<std::unique_ptr<FmApiClient>> make_fm_api_client(boost::asio::any_io_executor executor,
+                                                        ClientOptions options);
+
+// Waits until the background operation `operation` of `target` is over, asking at growing intervals (1 ms to
+// 100 ms). The operation's own return code decides: error as above when it failed. kTimeout when it still
+// runs at `deadline`; kProtocol when the target says that another operation runs or ran last.
+boost::asio::awaitable<Result<>> wait_for_background(FmApiClient& client, Target target,
+                                                     fmapi::Opcode operation,
+                                                     std::chrono::steady_clock::time_point deadline);
+
+}  // namespace memtide::fm

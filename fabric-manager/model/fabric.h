@@ -90,7 +90,9 @@ struct LogicalDevice {
     LdId id = kWholeDevice;
     SerialNumber serial;  // 0 when the device has not told it
     Bytes size;
+    std::optional<Bytes> planned;  // the size it gets when the carve of `composition` is done
     LdUse use = LdUse::kFree;
+    bool quarantined = false;
     bool clean = false;  // erased by this manager since anyone could write to it
     std::optional<CompositionId> composition;
     std::optional<VppbAddress> bound_at;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/bytes.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "fabric-manager/model/composition.h"
@@ -84,9 +85,15 @@ class Store {
     virtual void watch(std::function<void(const Mutation&)> changed) = 0;
 };
 
-// Opens or creates the SQLite database at `path` (":memory:" for tests that need no disk). Errors: kConflict
-// when another process has it open, kProtocol when it is damaged or of another schema version, kIo,
-// kPermission. Every message names the path and what to do.
-Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path);
+struct SqliteOptions {
+    std::string path;            // ":memory:" for tests that need no disk
+    std::optional<Bytes> limit;  // the database does not grow beyond it: then as if the disk were full
+};
+
+// Opens or creates the database. Errors: kConflict when another process has it open, kProtocol when it is
+// damaged, not a Memtide database or of another schema version, kIo, kPermission. Every message names the
+// path and what to do. WAL with synchronous=FULL: what apply() reported is on the disk. One thread does all
+// writing and puts whatever mutations have queued up meanwhile into one transaction (group commit).
+Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteOptions& options);
 
 }  // namespace memtide::fm

@@ -1,0 +1,349 @@
+#include "fabric-manager/model/inventory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace memtide::fm {
+
+DeviceId device_id(DeviceKind kind, SerialNumber serial, const SwitchId& switch_id, std::uint8_t port) {
+    if (serial.value == 0) return DeviceId(fmt::format("{}-port{}", switch_id.value, port));
+    return DeviceId(fmt::format("{}-{:016x}", kind == DeviceKind::kMld ? "mld" : "sld", serial.value));
+}
+
+// --- Set-up
+// -------------------------------------------------------------------------------------------------
+
+void Inventory::add_switch(SwitchId id, std::string address) {
+    Switch& entry = switches_[id];
+    entry.id = std::move(id);
+    entry.address = std::move(address);
+}
+
+void Inventory::add_host(HostId id, std::vector<HostAttachment> attach) {
+    for (const HostAttachment& at : attach) host_at_.emplace(at, id);
+    Host& entry = hosts_[id];
+    entry.id = std::move(id);
+    entry.attach = std::move(attach);
+}
+
+// --- What the switch says
+// -----------------------------------------------------------------------------------
+
+void Inventory::apply(const SwitchId& id, const SwitchReading& reading) {
+    Switch& entry = switches_[id];
+    entry.ports = reading.ports;
+    entry.vcss = reading.vcss;
+    entry.inventoried = true;
+    for (Port& port : entry.ports) {
+        auto found = at_port_.find({id, port.id});
+        if (found != at_port_.end()) port.device = found->second;
+    }
+    for (Vcs& vcs : entry.vcss) {
+        const Host* host = host_at(id, vcs.id);
+        if (host != nullptr) vcs.host = host->id;
+    }
+    for (const auto& [composition, claim] : claims_)
+        if (claim.where.switch_id == id)
+            if (Vppb* own = find_vppb(claim.where)) own->composition = composition;
+    rebind(id);
+}
+
+Result<DeviceId> Inventory::apply(const SwitchId& id, const DeviceReading& reading) {
+    const DeviceId name = device_id(reading.kind, reading.serial, id, reading.port);
+    const auto known = devices_.find(name);
+    if (known != devices_.end() && known->second.present &&
+        (known->second.switch_id != id || known->second.port != reading.port))
+        return fail(
+            ErrorCode::kAlreadyExists,
+            fmt::format("port {} of {} shows device {}, which is present on port {} of {}: two devices "
+                        "with one serial number",
+                        reading.port, id.value, name.value, known->second.port,
+                        known->second.switch_id.value));
+    const auto before = at_port_.find({id, reading.port});
+    if (before != at_port_.end() && before->second != name) device_gone(id, reading.port);
+
+    Device& device = devices_[name];
+    std::vector<LogicalDevice> old = std::exchange(device.lds, {});
+    device.id = name;
+    device.switch_id = id;
+    device.port = reading.port;
+    device.kind = reading.kind;
+    device.serial = reading.serial;
+    device.size = reading.size;
+    device.granularity = reading.granularity;
+    device.present = true;
+    for (const LdReading& seen : reading.lds) {
+        LogicalDevice ld;
+        const auto same = std::ranges::find(old, seen.id, &LogicalDevice::id);
+        if (same != old.end()) ld = *same;
+        if (ld.size != seen.size) ld.clean = false;
+        ld.id = seen.id;
+        if (seen.serial.value != 0) ld.serial = seen.serial;
+        ld.size = seen.size;
+        device.lds.push_back(std::move(ld));
+    }
+    at_port_[{id, reading.port}] = name;
+    Switch& owner = switches_[id];
+    for (Port& port : owner.ports)
+        if (port.id == reading.port) port.device = name;
+    if (old.size() != device.lds.size())
+        for (const auto& [composition, claim] : claims_)
+            if (claim.memory.device == name) mark(composition, claim);
+    rebind(id);
+    return name;
+}
+
+void Inventory::apply(const SwitchId& id, std::uint8_t vcs, const std::vector<Vppb>& vppbs) {
+    for (const Vppb& seen : vppbs) {
+        Vppb* own = find_vppb({id, vcs, seen.id});
+        if (own == nullptr) continue;
+        if (own->status == seen.status && own->port == seen.port && own->ld == seen.ld) continue;
+        if (LogicalDevice* before = bound_ld(id, *own)) {
+            before->bound_at.reset();
+            settle(*before, id);
+        }
+        own->status = seen.status;
+        own->port = seen.port;
+        own->ld = seen.ld;
+        if (LogicalDevice* now = bound_ld(id, *own)) {
+            now->bound_at = VppbAddress{id, vcs, seen.id};
+            settle(*now, id);
+        }
+    }
+}
+
+LogicalDevice* Inventory::bound_ld(const SwitchId& id, const Vppb& vppb) {
+    if (vppb.status != BindingStatus::kBoundLd && vppb.status != BindingStatus::kBoundPort) return nullptr;
+    const auto device = at_port_.find({id, vppb.port});
+    if (device == at_port_.end()) return nullptr;
+    return find_ld({device->second, vppb.status == BindingStatus::kBoundLd ? vppb.ld : kWholeDevice});
+}
+
+void Inventory::device_gone(const SwitchId& id, std::uint8_t port) {
+    const auto found = at_port_.find({id, port});
+    if (found == at_port_.end()) return;
+    Device& device = devices_[found->second];
+    device.present = false;
+    for (LogicalDevice& ld : device.lds) {
+        ld.bound_at.reset();
+        ld.clean = false;  // whoever pulls it can write to it elsewhere
+        settle(ld, id);
+    }
+    at_port_.erase(found);
+    for (Port& entry : switches_[id].ports)
+        if (entry.id == port) entry.device.reset();
+}
+
+void Inventory::switch_up(const SwitchId& id, Time now) {
+    Switch& entry = switches_[id];
+    entry.up = true;
+    entry.error.clear();
+    entry.last_seen = now;
+}
+
+void Inventory::switch_down(const SwitchId& id, std::string error) {
+    Switch& entry = switches_[id];
+    entry.up = false;
+    entry.error = std::move(error);
+}
+
+// Derives from the vPPBs of a switch where its devices' LDs are bound.
+void Inventory::rebind(const SwitchId& id) {
+    std::map<LdAddress, VppbAddress> bound;
+    for (const Vcs& vcs : switches_[id].vcss) {
+        for (const Vppb& vppb : vcs.vppbs) {
+            if (vppb.status != BindingStatus::kBoundLd && vppb.status != BindingStatus::kBoundPort) continue;
+            const auto device = at_port_.find({id, vppb.port});
+            if (device == at_port_.end()) continue;
+            const LdId ld = vppb.status == BindingStatus::kBoundLd ? vppb.ld : kWholeDevice;
+            bound.try_emplace(LdAddress{device->second, ld}, VppbAddress{id, vcs.id, vppb.id});
+        }
+    }
+    for (auto& [key, name] : at_port_) {
+        if (key.first != id) continue;
+        for (LogicalDevice& ld : devices_[name].lds) {
+            const auto at = bound.find(LdAddress{name, ld.id});
+            ld.bound_at = at == bound.end() ? std::nullopt : std::optional(at->second);
+            settle(ld, id);
+        }
+    }
+}
+
+void Inventory::settle(LogicalDevice& ld, const SwitchId& switch_id) const {
+    if (ld.bound_at) {
+        ld.clean = false;
+        const bool foreign = !ld.composition && host_at(switch_id, ld.bound_at->vcs) == nullptr;
+        ld.use = foreign ? LdUse::kForeign : LdUse::kBound;
+    } else if (ld.quarantined) {
+        ld.use = LdUse::kQuarantined;
+    } else if (ld.composition) {
+        ld.use = LdUse::kReserved;
+    } else {
+        ld.use = ld.size.value == 0 ? LdUse::kUnallocated : LdUse::kFree;
+    }
+}
+
+// --- What the manager does
+// ----------------------------------------------------------------------------------
+
+Result<> Inventory::check_claim(const CompositionId& id, const Claim& claim) const {
+    const auto taken = [&](const std::optional<CompositionId>& owner) { return owner && *owner != id; };
+    const Vppb* bridge = vppb(claim.where);
+    if (bridge != nullptr && taken(bridge->composition))
+        return fail(ErrorCode::kConflict,
+                    fmt::format("vPPB {} of VCS {} of {} belongs to composition {}", claim.where.vppb,
+                                claim.where.vcs, claim.where.switch_id.value, bridge->composition->value));
+    std::vector<LdId> lds{claim.memory.ld};
+    for (const LdSize& planned : claim.planned) lds.push_back(planned.ld);
+    for (const LdId one : lds) {
+        const LogicalDevice* entry = ld({claim.memory.device, one});
+        if (entry != nullptr && taken(entry->composition))
+            return fail(ErrorCode::kConflict,
+                        fmt::format("LD {} of {} belongs to composition {}", one.value,
+                                    claim.memory.device.value, entry->composition->value));
+    }
+    // Parts that have not been seen yet can only be told apart by the other claims.
+    if (bridge != nullptr && ld(claim.memory) != nullptr) return {};
+    for (const auto& [other, theirs] : claims_) {
+        if (other == id) continue;
+        if (theirs.where == claim.where || theirs.memory == claim.memory)
+            return fail(ErrorCode::kConflict,
+                        fmt::format("composition {} has the same LD or vPPB", other.value));
+    }
+    return {};
+}
+
+void Inventory::mark(const CompositionId& id, const Claim& claim) {
+    if (LogicalDevice* own = find_ld(claim.memory)) own->composition = id;
+    for (const LdSize& planned : claim.planned) {
+        LogicalDevice* other = find_ld({claim.memory.device, planned.ld});
+        if (other == nullptr) continue;
+        other->composition = id;
+        other->planned = planned.size;
+        settle(*other, claim.where.switch_id);
+    }
+    if (LogicalDevice* own = find_ld(claim.memory)) settle(*own, claim.where.switch_id);
+}
+
+Result<> Inventory::claim(const Composition& composition) {
+    Claim claim{composition.memory, composition.where, {}};
+    if (composition.carve && !composition.carve->done) claim.planned = composition.carve->after;
+    if (Result<> ok = check_claim(composition.id, claim); !ok) return ok;
+    release(composition.id);
+    if (Vppb* bridge = find_vppb(claim.where)) bridge->composition = composition.id;
+    mark(composition.id, claim);
+    claims_[composition.id] = std::move(claim);
+    return {};
+}
+
+void Inventory::release(const CompositionId& id) {
+    const auto found = claims_.find(id);
+    if (found == claims_.end()) return;
+    const Claim claim = std::move(found->second);
+    claims_.erase(found);
+    Vppb* bridge = find_vppb(claim.where);
+    if (bridge != nullptr && bridge->composition == id) bridge->composition.reset();
+    const auto drop = [&](LdId one) {
+        LogicalDevice* entry = find_ld({claim.memory.device, one});
+        if (entry == nullptr || entry->composition != id) return;
+        entry->composition.reset();
+        entry->planned.reset();
+        settle(*entry, claim.where.switch_id);
+    };
+    drop(claim.memory.ld);
+    for (const LdSize& planned : claim.planned) drop(planned.ld);
+}
+
+void Inventory::carved(const CompositionId& id) {
+    const auto found = claims_.find(id);
+    if (found == claims_.end()) return;
+    Claim& claim = found->second;
+    for (const LdSize& planned : claim.planned) {
+        LogicalDevice* entry = find_ld({claim.memory.device, planned.ld});
+        if (entry == nullptr || entry->composition != id) continue;
+        entry->planned.reset();
+        if (planned.ld != claim.memory.ld) entry->composition.reset();
+        settle(*entry, claim.where.switch_id);
+    }
+    claim.planned.clear();
+}
+
+void Inventory::set_clean(const LdAddress& address, bool clean) {
+    LogicalDevice* entry = find_ld(address);
+    if (entry != nullptr) entry->clean = clean && !entry->bound_at;
+}
+
+void Inventory::set_quarantined(const LdAddress& address, bool quarantined) {
+    LogicalDevice* entry = find_ld(address);
+    if (entry == nullptr) return;
+    entry->quarantined = quarantined;
+    if (quarantined) entry->clean = false;
+    settle(*entry, devices_[address.device].switch_id);
+}
+
+std::vector<LdAddress> Inventory::forget_clean(const DeviceId& device) {
+    std::vector<LdAddress> forgotten;
+    const auto found = devices_.find(device);
+    if (found == devices_.end()) return forgotten;
+    for (LogicalDevice& entry : found->second.lds) {
+        if (!entry.clean) continue;
+        entry.clean = false;
+        forgotten.push_back({device, entry.id});
+    }
+    return forgotten;
+}
+
+// --- Looking
+// ------------------------------------------------------------------------------------------------
+
+Host* Inventory::host(const HostId& id) {
+    const auto found = hosts_.find(id);
+    return found == hosts_.end() ? nullptr : &found->second;
+}
+const Host* Inventory::host(const HostId& id) const { return const_cast<Inventory*>(this)->host(id); }
+
+const Switch* Inventory::find_switch(const SwitchId& id) const {
+    const auto found = switches_.find(id);
+    return found == switches_.end() ? nullptr : &found->second;
+}
+
+const Device* Inventory::device(const DeviceId& id) const {
+    const auto found = devices_.find(id);
+    return found == devices_.end() ? nullptr : &found->second;
+}
+
+const Device* Inventory::device_at(const SwitchId& id, std::uint8_t port) const {
+    const auto found = at_port_.find({id, port});
+    return found == at_port_.end() ? nullptr : device(found->second);
+}
+
+LogicalDevice* Inventory::find_ld(const LdAddress& address) {
+    const auto found = devices_.find(address.device);
+    if (found == devices_.end()) return nullptr;
+    const auto entry = std::ranges::find(found->second.lds, address.ld, &LogicalDevice::id);
+    return entry == found->second.lds.end() ? nullptr : &*entry;
+}
+const LogicalDevice* Inventory::ld(const LdAddress& address) const {
+    return const_cast<Inventory*>(this)->find_ld(address);
+}
+
+Vppb* Inventory::find_vppb(const VppbAddress& address) {
+    const auto found = switches_.find(address.switch_id);
+    if (found == switches_.end()) return nullptr;
+    const auto vcs = std::ranges::find(found->second.vcss, address.vcs, &Vcs::id);
+    if (vcs == found->second.vcss.end()) return nullptr;
+    const auto entry = std::ranges::find(vcs->vppbs, address.vppb, &Vppb::id);
+    return entry == vcs->vppbs.end() ? nullptr : &*entry;
+}
+const Vppb* Inventory::vppb(const VppbAddress& address) const {
+    return const_cast<Inventory*>(this)->find_vppb(address);
+}
+
+const Host* Inventory::host_at(const SwitchId& id, std::uint8_t vcs) const {
+    const auto found = host_at_.find(HostAttachment{id, vcs});
+    return found == host_at_.end() ? nullptr : host(found->second);
+}
+
+}  // namespace memtide::fm

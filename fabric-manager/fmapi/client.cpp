@@ -1,0 +1,236 @@
+#include "fabric-manager/fmapi/client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "fabric-manager/fmapi/address.h"
+#include "fabric-manager/fmapi/session.h"
+#include "fabric-manager/fmapi/tunnel.h"
+
+namespace memtide::fm {
+namespace {
+
+using fmapi::Opcode;
+using fmapi::ReturnCode;
+
+// Keeps the largest answer, 32 VCSs of 255 vPPBs, well under the 64 KiB a message may have.
+constexpr std::size_t kVcssPerRequest = 32;
+constexpr std::size_t kPortsPerRequest = 255;
+
+template <typename Payload>
+struct Outcome {
+    Completion completion;
+    Payload payload;
+};
+
+std::string describe(Opcode opcode, const Target& target) {
+    return fmt::format("{} to {}", fmapi::to_string(opcode), to_string(target));
+}
+
+// A command and its typed answer. `expected` is what the response is decoded onto.
+template <typename Command>
+Call<Outcome<typename Command::Response>> call(std::shared_ptr<Session> session, Target target,
+                                               typename Command::Request request,
+                                               typename Command::Response expected = {}) {
+    const std::string what = describe(Command::kOpcode, target);
+    const auto answer = co_await exchange_with(session, target, Command::kOpcode, fmapi::encode(request));
+    if (!answer) co_return std::unexpected(Error(answer.error()).with_context(what));
+    if (answer->return_code == ReturnCode::kBackgroundStarted)
+        co_return Outcome<typename Command::Response>{Completion::kInBackground, std::move(expected)};
+    if (answer->return_code != ReturnCode::kSuccess)
+        co_return fail(
+            error_code_of(answer->return_code),
+            fmt::format("switch at {}: {}: {}", session->address(), what, to_string(answer->return_code)));
+    auto payload = fmapi::decode<typename Command::Response>(answer->payload, std::move(expected));
+    if (!payload)
+        co_return std::unexpected(
+            std::move(payload.error())
+                .with_context(fmt::format("switch at {}: {}", session->address(), what)));
+    co_return Outcome<typename Command::Response>{Completion::kDone, std::move(*payload)};
+}
+
+// A command that answers at once.
+template <typename Command>
+Call<typename Command::Response> ask(std::shared_ptr<Session> session, Target target,
+                                     typename Command::Request request = {},
+                                     typename Command::Response expected = {}) {
+    auto outcome = co_await call<Command>(session, target, std::move(request), std::move(expected));
+    if (!outcome) co_return std::unexpected(std::move(outcome.error()));
+    if (outcome->completion == Completion::kInBackground)
+        co_return fail(ErrorCode::kProtocol,
+                       fmt::format("switch at {}: {}: goes on in the background", session->address(),
+                                   describe(Command::kOpcode, target)));
+    co_return std::move(outcome->payload);
+}
+
+// A command without an answer worth having.
+template <typename Command>
+Call<void> tell(std::shared_ptr<Session> session, Target target, typename Command::Request request = {}) {
+    const auto answer = co_await ask<Command>(session, target, std::move(request));
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return Result<void>{};
+}
+
+// A command that may go on in the background.
+template <typename Command>
+Call<Completion> start(std::shared_ptr<Session> session, Target target,
+                       typename Command::Request request = {}) {
+    const auto outcome = co_await call<Command>(session, target, std::move(request));
+    if (!outcome) co_return std::unexpected(outcome.error());
+    co_return outcome->completion;
+}
+
+std::unexpected<Error> not_what_was_asked(const Session& session, Opcode opcode, std::string_view what) {
+    return fail(ErrorCode::kProtocol,
+                fmt::format("switch at {}: {}: the answer is about other {} than asked for",
+                            session.address(), fmapi::to_string(opcode), what));
+}
+
+std::vector<std::uint8_t> chunk_of(const std::vector<std::uint8_t>& ids, std::size_t from, std::size_t size) {
+    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(from);
+    return {begin, begin + static_cast<std::ptrdiff_t>(std::min(size, ids.size() - from))};
+}
+
+Call<std::vector<fmapi::PhysicalPort>> ask_ports(std::shared_ptr<Session> session,
+                                                 std::vector<std::uint8_t> ids) {
+    std::vector<fmapi::PhysicalPort> ports;
+    while (ports.size() < ids.size()) {
+        fmapi::GetPhysicalPortStateRequest request;
+        request.ports = chunk_of(ids, ports.size(), kPortsPerRequest);
+        auto answer = co_await ask<fmapi::GetPhysicalPortState>(session, Target::the_switch(), request);
+        if (!answer) co_return std::unexpected(std::move(answer.error()));
+        if (!std::ranges::equal(answer->ports, request.ports, {}, &fmapi::PhysicalPort::port))
+            co_return not_what_was_asked(*session, Opcode::kGetPhysicalPortState, "ports");
+        std::ranges::move(answer->ports, std::back_inserter(ports));
+    }
+    co_return ports;
+}
+
+Call<std::vector<fmapi::VirtualSwitch>> ask_vcss(std::shared_ptr<Session> session,
+                                                 std::vector<std::uint8_t> ids) {
+    std::vector<fmapi::VirtualSwitch> vcss;
+    while (vcss.size() < ids.size()) {
+        fmapi::GetVirtualSwitchInfoRequest request;
+        request.vcss = chunk_of(ids, vcss.size(), kVcssPerRequest);
+        auto expected = fmapi::GetVirtualSwitchInfoResponse::answering(request);
+        auto answer = co_await ask<fmapi::GetVirtualSwitchInfo>(session, Target::the_switch(), request,
+                                                                std::move(expected));
+        if (!answer) co_return std::unexpected(std::move(answer.error()));
+        if (!std::ranges::equal(answer->vcss, request.vcss, {}, &fmapi::VirtualSwitch::vcs))
+            co_return not_what_was_asked(*session, Opcode::kGetVirtualSwitchInfo, "VCSs");
+        std::ranges::move(answer->vcss, std::back_inserter(vcss));
+    }
+    co_return vcss;
+}
+
+Call<std::uint32_t> ask_config(std::shared_ptr<Session> session, std::uint8_t port, std::uint16_t offset) {
+    fmapi::PpbConfigRequest request;
+    request.port = port;
+    request.access = fmapi::PpbConfigRequest::make_access(offset, false);
+    const auto answer = co_await ask<fmapi::SendPpbConfigRequest>(session, Target::the_switch(), request);
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return answer->read_data;
+}
+
+// Devices may list fewer LDs in one answer than they have.
+Call<fmapi::GetLdAllocationsResponse> ask_allocations(std::shared_ptr<Session> session, std::uint8_t port) {
+    fmapi::GetLdAllocationsResponse all;
+    do {
+        fmapi::GetLdAllocationsRequest request;
+        request.first_ld = static_cast<std::uint8_t>(all.allocations.size());
+        auto part = co_await ask<fmapi::GetLdAllocations>(session, Target::device(port), request);
+        if (!part) co_return std::unexpected(std::move(part.error()));
+        const bool progress = !part->allocations.empty() || part->total_lds == 0;
+        if (part->first_ld != request.first_ld || !progress ||
+            all.allocations.size() + part->allocations.size() > part->total_lds)
+            co_return not_what_was_asked(*session, Opcode::kGetLdAllocations, "LDs");
+        all.total_lds = part->total_lds;
+        all.granularity = part->granularity;
+        std::ranges::move(part->allocations, std::back_inserter(all.allocations));
+    } while (all.allocations.size() < all.total_lds);
+    co_return all;
+}
+
+Call<std::vector<fmapi::LdAllocation>> set_allocations(std::shared_ptr<Session> session, std::uint8_t port,
+                                                       fmapi::SetLdAllocationsPayload request) {
+    auto answer = co_await ask<fmapi::SetLdAllocations>(session, Target::device(port), request);
+    if (!answer) co_return std::unexpected(std::move(answer.error()));
+    if (answer->first_ld != request.first_ld || answer->allocations.size() != request.allocations.size())
+        co_return not_what_was_asked(*session, Opcode::kSetLdAllocations, "LDs");
+    co_return std::move(answer->allocations);
+}
+
+class SwitchClient final : public FmApiClient {
+  public:
+    explicit SwitchClient(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+    ~SwitchClient() override { session_->close(); }
+
+    // None of these is a coroutine: what they return owns all it needs, so the client may be destroyed
+    // meanwhile.
+    Call<fmapi::IdentifyResponse> identify(Target target) override {
+        return ask<fmapi::Identify>(session_, target);
+    }
+    Call<fmapi::BackgroundOperationStatusResponse> background_status(Target target) override {
+        return ask<fmapi::BackgroundOperationStatus>(session_, target);
+    }
+    Call<void> abort_background(Target target) override {
+        return tell<fmapi::RequestAbortBackgroundOperation>(session_, target);
+    }
+    Call<fmapi::IdentifySwitchDeviceResponse> identify_switch() override {
+        return ask<fmapi::IdentifySwitchDevice>(session_, Target::the_switch());
+    }
+    Call<std::vector<fmapi::PhysicalPort>> physical_ports(std::vector<std::uint8_t> ids) override {
+        return ask_ports(session_, std::move(ids));
+    }
+    Call<void> port_control(std::uint8_t port, fmapi::PortOperation operation) override {
+        return tell<fmapi::PhysicalPortControl>(session_, Target::the_switch(),
+                                                {.port = port, .operation = operation});
+    }
+    Call<std::uint32_t> read_port_config(std::uint8_t port, std::uint16_t offset) override {
+        return ask_config(session_, port, offset);
+    }
+    Call<std::vector<fmapi::VirtualSwitch>> virtual_switches(std::vector<std::uint8_t> ids) override {
+        return ask_vcss(session_, std::move(ids));
+    }
+    Call<Completion> bind(fmapi::BindVppbRequest request) override {
+        return start<fmapi::BindVppb>(session_, Target::the_switch(), request);
+    }
+    Call<Completion> unbind(fmapi::UnbindVppbRequest request) override {
+        return start<fmapi::UnbindVppb>(session_, Target::the_switch(), request);
+    }
+    Call<fmapi::GetLdInfoResponse> ld_info(std::uint8_t port) override {
+        return ask<fmapi::GetLdInfo>(session_, Target::device(port));
+    }
+    Call<fmapi::GetLdAllocationsResponse> ld_allocations(std::uint8_t port) override {
+        return ask_allocations(session_, port);
+    }
+    Call<std::vector<fmapi::LdAllocation>> set_ld_allocations(
+        std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) override {
+        return set_allocations(session_, port, {.first_ld = first_ld, .allocations = std::move(allocations)});
+    }
+    Call<Completion> sanitize(Target target) override { return start<fmapi::Sanitize>(session_, target); }
+    void close() override { session_->close(); }
+
+  private:
+    std::shared_ptr<Session> session_;
+};
+
+}  // namespace
+
+std::string to_string(const Target& target) {
+    if (!target.port) return "switch";
+    if (!target.ld) return fmt::format("device at port {}", *target.port);
+    return fmt::format("LD {} at port {}", *target.ld, *target.port);
+}
+
+Result<std::unique_ptr<FmApiClient>> make_fm_api_client(boost::asio::any_io_executor executor,
+                                                        ClientOptions options) {
+    auto address = parse_switch_address(options.address);
+    if (!address) return std::unexpected(std::move(address.error()));
+    return std::make_unique<SwitchClient>(
+        std::make_shared<Session>(std::move(executor), std::move(*address), std::move(options)));
+}
+
+}  // namespace memtide::fm

@@ -36,6 +36,92 @@ struct Connection::Io : std::enable_shared_from_this<Io> {
     asio::generic::stream_protocol::socket socket;
     asio::ip::tcp::resolver resolver;
     asio::steady_timer deadline;
+    // The resolver cannot be interrupted inside getaddrinfo, so its answer is waited for from the side.
+    struct Resolution {
+        explicit Resolution(const asio::any_io_executor& executor)
+            : answered(executor, asio::steady_timer::time_point::max()) {}
+        asio::steady_timer answered;  // cancelled when there is an answer, or no more need of one
+        error_code ec = asio::error::operation_aborted;
+        asio::ip::tcp::resolver::results_type endpoints;
+    };
+    std::shared_ptr<Resolution> resolution;  // the one that is waited for, if any
+    std::uint64_t armed = 0;  // which deadline counts: an older one's handler may still be queued
+    bool expired = false;
+    std::vector<std::byte> buffer = std::vector<std::byte>(kReadSize);
+
+    void expire() {
+        expired = true;
+        error_code ignored;
+        if (socket.is_open()) socket.cancel(ignored);
+        stop_resolving();
+    }
+    void stop_resolving() {
+        if (resolution) resolution->answered.cancel();
+        resolution.reset();
+        resolver.cancel();
+    }
+    [[nodiscard]] Error error(std::string_view action, const error_code& ec) const {
+        if (expired) return {ErrorCode::kTimeout, fmt::format("{}: no answer in time", action)};
+        if (ec == asio::error::operation_aborted)
+            return {ErrorCode::kCancelled, fmt::format("{}: cancelled", action)};
+        if (ec == asio::error::eof)
+            return {ErrorCode::kUnavailable, fmt::format("{}: the switch closed the connection", action)};
+        return {ErrorCode::kUnavailable, fmt::format("{}: {}", action, ec.message())};
+    }
+};
+
+Connection::Connection(asio::any_io_executor executor) : io_(std::make_shared<Io>(executor)) {}
+
+Connection::~Connection() {
+    clear_deadline();
+    close();
+}
+
+void Connection::set_deadline(TimePoint deadline) {
+    io_->expired = false;
+    const std::uint64_t mine = ++io_->armed;
+    io_->deadline.expires_at(deadline);
+    io_->deadline.async_wait([io = io_, mine](error_code ec) {
+        if (!ec && io->armed == mine) io->expire();
+    });
+}
+
+void Connection::clear_deadline() {
+    ++io_->armed;
+    io_->expired = false;
+    io_->deadline.cancel();
+}
+
+void Connection::close() {
+    error_code ignored;
+    io_->socket.close(ignored);
+    io_->stop_resolving();
+    assembler_ = fmapi::PacketAssembler();
+    sending_ = false;
+}
+
+asio::awaitable<Result<>> Connection::open(const SwitchAddress& address) {
+    close();
+    Result<> connected;
+    if (address.path.empty())
+        connected = co_await connect_tcp(address);
+    else
+        connected = co_await connect_unix(address);
+    if (!connected) close();
+    co_return connected;
+}
+
+asio::awaitable<Result<>> Connection::connect_unix(const SwitchAddress& address) {
+    const auto io = io_;
+    const asio::generic::stream_protocol::endpoint endpoint =
+        asio::local::stream_protocol::endpoint(address.path);
+    const auto [ec] = co_await io->socket.async_connect(endpoint, kTuple);
+    if (ec || io->expired) co_return std::unexpected(io->error("connect", ec));
+    co_return Result<>{};
+}
+
+asio::awaitable<Result<>> Connection::connect_tcp(const SwitchAddress& address) {
+    const auto io = io_;
     const auto resolution = std::make_shared<Io::Resolution>(io->resolver.get_executor());
     io->resolution = resolution;
     io->resolver.async_resolve(address.host, address.port,
@@ -65,8 +151,7 @@ struct Connection::Io : std::enable_shared_from_this<Io> {
     co_return std::unexpected(io->error("connect", last));
 }
 
-asio::awaitable<Result<>>
-Connection::send(const fmapi::MctpMessage& message) {
+asio::awaitable<Result<>> Connection::send(const fmapi::MctpMessage& message) {
     const auto io = io_;
     const std::vector<std::byte> packets = fmapi::to_packets(message);
     sending_ = true;

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/bytes.h"
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "common/fmapi/message.h"
+#include "cxl-emul/switch/hotplug.h"
+#include "cxl-emul/switch/topology.h"
+
+namespace memtide::emul {
+
+// What a vPPB is doing, for status displays.
+struct VppbStatus {
+    std::uint8_t vcs = 0;
+    std::uint8_t vppb = 0;
+    HostId host;
+    enum class State { kUnbound, kBinding, kBound, kUnbinding } state = State::kUnbound;
+    // Valid unless unbound.
+    DeviceId device;
+    LdId ld;  // kWholeDevice for an SLD
+    std::uint8_t port = 0;
+    SerialNumber serial;
+    Bytes offset;
+    Bytes size;
+};
+
+// An emulated CXL switch with its devices: answers the FM API to any number of managers at once.
+//
+//   auto sw = Switch::open(executor, topology, topology.switches[0], no_hotplug());
+//   if (!sw) ...;
+//   (*sw)->start();            // then run the executor
+//   print((*sw)->addresses());
+//   ...
+//   (*sw)->stop();             // connections end; the executor runs out of work
+//
+// All work happens on a strand of the executor, except that media is erased on a thread of the switch's own:
+// overwriting a gigabyte blocks. Member functions may be called from any thread unless they say otherwise.
+class Switch {
+  public:
+    // Opens the media files (sparse, created when missing, content kept) and binds the listeners, so that a
+    // port in use shows here: kAlreadyExists when an endpoint or a media file is in use by a living process,
+    // kExhausted on a full disk, kPermission, kIo. Nothing is served before start().
+    static Result<std::unique_ptr<Switch>> open(boost::asio::any_io_executor executor,
+                                                const Topology& topology, const SwitchConfig& config,
+                                                std::shared_ptr<HotplugBackend> hotplug);
+    ~Switch();  // as stop(); returns without waiting for an operation of the backend
+    Switch(const Switch&) = delete;
+    Switch& operator=(const Switch&) = delete;
+
+    void start();
+    // Closes listeners and connections and aborts what can be aborted. Idempotent.
+    void stop();
+
+    [[nodiscard]] const SwitchId& name() const;
+    // Where it listens, in the order of the config, with the real port where that was 0.
+    [[nodiscard]] const std::vector<std::string>& addresses() const;
+
+    // One FM API command as if it had come over a connection; the answer is the response.
+    boost::asio::awaitable<fmapi::Message> execute(fmapi::Message request);
+
+    // Every vPPB, by VCS and vPPB. A bound vPPB is one whose host can reach the device.
+    boost::asio::awaitable<std::vector<VppbStatus>> vppbs();
+
+    // Shows the link of a host's upstream port as up or down in Get Physical Port State; up at first.
+    void set_host_link(const HostId& host, bool up);
+
+  private:
+    class Impl;
+    explicit Switch(std::shared_ptr<Impl> impl);
+    std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace memtide::emul

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "cxl-emul/switch/endpoint.h"
+
+// A topology file as plain data: what `memtide-cxl-emul switch` and `rack` read.
+// config/topologies/one-switch-one-mld.yaml explains every key.
+namespace memtide::emul {
+
+inline constexpr unsigned kMaxLds = 16;  // of an MLD (CXL 3.1, 2.4)
+
+// A physical port: upstream when it has a host, downstream when it has a device or neither (an empty slot).
+struct PortConfig {
+    std::uint8_t id = 0;
+    std::optional<HostId> host;
+    std::optional<DeviceId> device;
+};
+
+struct VcsConfig {
+    std::uint8_t id = 0;
+    std::uint8_t upstream_port = 0;
+    std::uint8_t vppbs = 0;
+};
+
+enum class DeviceKind { kSld, kMld };
+
+struct DeviceConfig {
+    DeviceId name;
+    DeviceKind kind = DeviceKind::kSld;
+    SerialNumber serial;
+    Bytes size;
+    Bytes granularity = kCxlGranule;  // of an MLD's allocations
+    std::vector<Bytes> lds;           // an MLD's allocation per LD after power-on, 0 = none; empty for an SLD
+
+    // What the host that gets the LD sees: serial + 1 + ld for an MLD, serial itself for an SLD.
+    [[nodiscard]] SerialNumber ld_serial(unsigned ld) const;
+};
+
+struct SwitchConfig {
+    SwitchId name;
+    SerialNumber serial;
+    std::vector<Endpoint> listen;
+    std::string media = "/dev/shm";  // folder of the devices' media files
+    // Emulated time, beside what the hosts and the media really take.
+    std::chrono::milliseconds bind_time{0};
+    std::chrono::milliseconds unbind_time{0};
+    std::chrono::milliseconds sanitize_time{0};
+    std::vector<PortConfig> ports;
+    std::vector<VcsConfig> vcss;
+    std::vector<DeviceConfig> devices;
+
+    [[nodiscard]] const PortConfig* port(std::uint8_t id) const;
+    [[nodiscard]] const DeviceConfig* device(const DeviceId& name) const;
+    // The virtual switch of a host; a host has at most one in each switch.
+    [[nodiscard]] const VcsConfig* vcs_of(const HostId& host) const;
+};
+
+struct HostConfig {
+    HostId name;
+    Bytes memory = gibibytes(1);
+    unsigned cpus = 2;
+};
+
+struct Topology {
+    std::string name;
+    std::vector<SwitchConfig> switches;
+    std::vector<HostConfig> hosts;
+
+    [[nodiscard]] const SwitchConfig* find_switch(const SwitchId& switch_name) const;
+    [[nodiscard]] const HostConfig* find_host(const HostId& host) const;
+    // <media>/memtide-<topology>-<device>.media
+    [[nodiscard]] std::string media_file(const SwitchConfig& in, const DeviceConfig& device) const;
+};
+
+// Reads and checks a whole file. Errors (kInvalidArgument, kNotFound) have a line "FILE:LINE:COLUMN: what is
+// wrong" for each mistake. Ports may name hosts freely when there is no `hosts` section at all.
+Result<Topology> load_topology(const std::string& path);
+// As load_topology(), for text that is already there; `name` stands for the file's name in errors.
+Result<Topology> parse_topology(std::string_view text, std::string name);
+
+}  // namespace memtide::emul

@@ -1,0 +1,142 @@
+// memtide-fabric-manager: reads the configuration, wires the parts together, runs until told to stop.
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
+#include <fmt/format.h>
+
+#include "common/daemon/daemon.h"
+#include "common/http/server.h"
+#include "common/log/log.h"
+#include "common/metrics/registry.h"
+#include "fabric-manager/app/config.h"
+#include "fabric-manager/app/options.h"
+#include "fabric-manager/engine/manager.h"
+#include "fabric-manager/fmapi/client.h"
+#include "fabric-manager/rest/api.h"
+#include "fabric-manager/store/store.h"
+
+namespace memtide::fm {
+namespace {
+
+namespace asio = boost::asio;
+
+// The store would say "unable to open"; that its folder is missing is what most people need to hear.
+Result<> check_state_folder(const AppConfig& config) {
+    const std::filesystem::path folder = std::filesystem::absolute(config.state).parent_path();
+    std::error_code error;
+    if (std::filesystem::is_directory(folder, error)) return {};
+    return fail(ErrorCode::kNotFound,
+                fmt::format("the folder of the state file {} does not exist; create it (install -d -m 750 "
+                            "{}) or change \"state\" in the configuration",
+                            config.state, folder.string()));
+}
+
+Result<std::unique_ptr<Store>> open_store(const AppConfig& config) {
+    if (const auto folder = check_state_folder(config); !folder) return std::unexpected(folder.error());
+    return open_sqlite_store({.path = config.state, .limit = config.state_limit});
+}
+
+Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const AppConfig& config) {
+    FmApiClients clients;
+    for (const ManagerSwitch& item : config.manager.switches) {
+        ClientOptions options;
+        options.address = item.address;
+        options.connect_timeout = config.connect_timeout;
+        options.command_timeout = config.command_timeout;
+        auto client = make_fm_api_client(executor, std::move(options));
+        if (!client)
+            return std::unexpected(std::move(client.error()).with_context("switch " + item.id.value));
+        clients.emplace(item.id, *std::move(client));
+    }
+    return clients;
+}
+
+// For whoever started the program: where it answers, with the port it got in place of port 0.
+void print_ready(const AppConfig& config, const http::Server& server) {
+    for (std::string address : config.listen) {
+        if (address.ends_with(":0")) address.replace(address.size() - 1, 1, std::to_string(server.port()));
+        std::fputs(fmt::format("memtide-fabric-manager: listening on {}\n", address).c_str(), stdout);
+        log::info("listening", {{"address", address}, {"state", config.state}});
+    }
+    std::fflush(stdout);
+}
+
+asio::awaitable<void> run_until_stopped(const AppConfig& config, Manager& manager, http::Server& server) {
+    using namespace asio::experimental::awaitable_operators;
+    manager.start();
+    print_ready(config, server);
+    daemon::notify_ready("serving REST");
+    co_await daemon::wait_for_shutdown_signal();
+    daemon::notify_stopping();
+    log::info("stopping");
+    // Together: the server stops accepting at once, the manager ends the long polls that it waits for.
+    co_await (server.stop(config.shutdown_grace) && manager.stop());
+}
+
+Result<> run(const AppConfig& config) {
+    asio::io_context context(1);
+    metrics::Registry metrics;
+    auto store = open_store(config);
+    if (!store) return std::unexpected(store.error());
+    auto clients = make_clients(context.get_executor(), config);
+    if (!clients) return std::unexpected(clients.error());
+    auto manager = Manager::open(context.get_executor(), config.manager, *std::move(store),
+                                 *std::move(clients), metrics);
+    if (!manager) return std::unexpected(manager.error());
+    const RestApi api(**manager, metrics);
+    http::Server server(context.get_executor(), api.router(), config.http);
+    for (const std::string& address : config.listen)
+        if (auto listening = server.listen(address); !listening) return listening;
+    asio::co_spawn(context, run_until_stopped(config, **manager, server),
+                   [&context](const std::exception_ptr& error) {
+                       context.stop();
+                       if (error) std::rethrow_exception(error);
+                   });
+    context.run();
+    return {};
+}
+
+int main_with(const Options& options) {
+    const auto config = load_config(options.config);
+    if (!config) {
+        std::fputs((config.error().message + "\n").c_str(), stderr);
+        return daemon::kExitUsage;
+    }
+    if (options.check_config) {
+        std::fputs((options.config + ": good\n").c_str(), stdout);
+        return daemon::kExitOk;
+    }
+    log::set_level(config->log_level);
+    daemon::ignore_sigpipe();
+    // A file size limit must be an error of the write, which the store knows how to take, not the end.
+    std::signal(SIGXFSZ, SIG_IGN);
+    try {
+        if (const auto done = run(*config); !done) {
+            log::error("cannot run", {{"error", done.error()}});
+            return daemon::kExitFailure;
+        }
+    } catch (const std::exception& error) {
+        log::error("stopped by a fault of its own", {{"error", error.what()}});
+        return daemon::kExitFailure;
+    }
+    log::info("stopped");
+    return daemon::kExitOk;
+}
+
+}  // namespace
+}  // namespace memtide::fm
+
+int main(int argc, char** argv) {
+    const auto options = memtide::fm::parse_options(argc, argv);
+    if (const int* code = std::get_if<int>(&options)) return *code;
+    return memtide::fm::main_with(std::get<memtide::fm::Options>(options));
+}

@@ -1,0 +1,26 @@
+#include "fabric-manager/rest/agent_contacts.h"
+
+#include <utility>
+
+namespace memtide::fm {
+
+AgentContacts::Poll::Poll(AgentContacts& contacts, HostId host)
+    : contacts_(contacts), host_(std::move(host)) {
+    contacts_.touch(host_);
+    ++contacts_.contacts_[host_].open_polls;
+}
+
+AgentContacts::Poll::~Poll() {
+    contacts_.touch(host_);
+    --contacts_.contacts_[host_].open_polls;
+}
+
+void AgentContacts::touch(const HostId& host, Clock::time_point now) { contacts_[host].last = now; }
+
+bool AgentContacts::connected(const HostId& host, Clock::time_point now) const {
+    const auto found = contacts_.find(host);
+    if (found == contacts_.end()) return false;
+    return found->second.open_polls > 0 || now - found->second.last <= kGrace;
+}
+
+}  // namespace memtide::fm

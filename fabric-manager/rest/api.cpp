@@ -1,0 +1,56 @@
+#include "fabric-manager/rest/api.h"
+
+#include <string>
+#include <utility>
+
+#include "fabric-manager/rest/context.h"
+#include "fabric-manager/rest/routes.h"
+
+namespace memtide::fm {
+namespace {
+
+constexpr const char* kRequests = "memtide_rest_requests_total";
+constexpr const char* kDuration = "memtide_rest_request_duration_seconds";
+
+// Counts what the handler answers, and for how long it worked where that means something.
+http::Handler measured(Context& context, const Route& route) {
+    metrics::Histogram* duration = nullptr;
+    if (!route.quiet)
+        duration = &context.metrics.histogram(kDuration, "Time from the whole request to its answer.",
+                                              metrics::duration_bounds(),
+                                              {{"operation", std::string(route.operation)}});
+    // A pointer: the lambda's coroutine does not outlive the router, but copies of the lambda may be made.
+    return [&context, &route, duration](http::Request request) -> boost::asio::awaitable<http::Response> {
+        const auto started = std::chrono::steady_clock::now();
+        http::Response response = co_await route.handler(context, std::move(request));
+        if (duration != nullptr)
+            duration->observe(
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+        context.metrics
+            .counter(kRequests, "Answers by operation and status.",
+                     {{"operation", std::string(route.operation)},
+                      {"status", std::to_string(response.status)}})
+            .add();
+        co_return response;
+    };
+}
+
+}  // namespace
+
+struct RestApi::Impl {
+    Context context;
+    http::Router router;
+};
+
+RestApi::RestApi(Manager& manager, metrics::Registry& metrics, RestOptions options)
+    : impl_(new Impl{{manager, metrics, options, {}}, {}}) {
+    for (const Route& route : routes())
+        impl_->router.add(std::string(route.method), std::string(route.path),
+                          measured(impl_->context, route));
+}
+
+RestApi::~RestApi() = default;
+
+const http::Router& RestApi::router() const { return impl_->router; }
+
+}  // namespace memtide::fm

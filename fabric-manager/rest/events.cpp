@@ -1,0 +1,69 @@
+// Server-sent events (WHATWG HTML, 9.2): resumable with Last-Event-ID, also after a restart of the manager.
+#include <algorithm>
+#include <utility>
+
+#include <boost/json/serialize.hpp>
+#include <fmt/format.h>
+
+#include "fabric-manager/rest/answer.h"
+#include "fabric-manager/rest/context.h"
+#include "fabric-manager/rest/handlers.h"
+#include "fabric-manager/rest/to_json.h"
+
+namespace memtide::fm {
+namespace {
+
+// A batch bounds what one slow client holds in memory.
+constexpr std::size_t kBatch = 100;
+
+// The id that the stream begins after: Last-Event-ID of a client that comes back, ?after= of one that wants
+// the past, else only what is new.
+Outcome<std::uint64_t> start_of(const Context& context, const http::Request& request) {
+    const std::uint64_t newest = context.manager.last_event();
+    if (const auto given = request.header("Last-Event-ID"); given && !given->empty()) {
+        const auto id = parse_number(*given);
+        if (!id)
+            return refuse(problem::kInvalidRequest,
+                          fmt::format("Last-Event-ID is \"{}\"; it must be the id of an event", *given));
+        return std::min(*id, newest);
+    }
+    const auto after = number(request, "after");
+    if (!after) return std::unexpected(after.error());
+    return std::min(after->value_or(newest), newest);
+}
+
+std::string as_text(const std::vector<Event>& events) {
+    std::string text;
+    for (const Event& event : events)
+        text += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", event.id, event.type,
+                            boost::json::serialize(to_json(event)));
+    return text;
+}
+
+boost::asio::awaitable<void> stream(Context& context, std::uint64_t after, http::StreamWriter& writer) {
+    // Sends the header on its way, so that the client knows it is heard.
+    if (!co_await writer.write("retry: 2000\n: events follow\n\n")) co_return;
+    for (;;) {
+        const auto events = co_await context.manager.events(after, kBatch, context.options.heartbeat);
+        if (!events) co_return;
+        if (!events->empty()) after = events->back().id;
+        const auto written = co_await writer.write(events->empty() ? ": heartbeat\n\n" : as_text(*events));
+        if (!written) co_return;
+    }
+}
+
+}  // namespace
+
+Answer stream_events(Context& context, http::Request request) {
+    const auto after = start_of(context, request);
+    if (!after) co_return answer(after.error());
+    http::Response response;
+    response.headers["Content-Type"] = "text/event-stream";
+    response.headers["Cache-Control"] = "no-store";
+    response.stream = [&context, start = *after](http::StreamWriter& writer) {
+        return stream(context, start, writer);
+    };
+    co_return response;
+}
+
+}  // namespace memtide::fm

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "fabric-manager/rest/handlers.h"
+
+namespace memtide::fm {
+
+struct Route {
+    std::string_view method;
+    std::string_view path;       // as in openapi.json
+    std::string_view operation;  // operationId there
+    Answer (*handler)(Context&, http::Request);
+    bool quiet = false;  // its duration says nothing: it streams, or waits for something to happen
+};
+
+// All of the interface.
+std::span<const Route> routes();
+
+}  // namespace memtide::fm

@@ -1,0 +1,37 @@
+// What the process says about itself.
+#include "fabric-manager/rest/answer.h"
+#include "fabric-manager/rest/context.h"
+#include "fabric-manager/rest/handlers.h"
+#include "fabric-manager/rest/openapi.h"
+
+namespace memtide::fm {
+
+Answer get_openapi(Context&, http::Request) {
+    co_return http::json_response(200, std::string(openapi_document()));
+}
+
+Answer get_metrics(Context& context, http::Request) {
+    http::Response response;
+    response.headers["Content-Type"] = "text/plain; version=0.0.4; charset=utf-8";
+    response.body = context.metrics.render();
+    co_return response;
+}
+
+// Answers as long as the event loop turns.
+Answer get_health(Context&, http::Request) {
+    boost::json::object body;
+    body["status"] = "ok";
+    co_return answer(200, body);
+}
+
+Answer get_readiness(Context& context, http::Request) {
+    const Readiness readiness = context.manager.readiness();
+    boost::json::array reasons;
+    for (const std::string& reason : readiness.reasons) reasons.emplace_back(reason);
+    boost::json::object body;
+    body["ready"] = readiness.ready;
+    body["reasons"] = std::move(reasons);
+    co_return answer(readiness.ready ? 200 : 503, body);
+}
+
+}  // namespace memtide::fm

@@ -1,0 +1,44 @@
+#include "fabric-manager/rest/text.h"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <ctime>
+
+#include <fmt/format.h>
+
+namespace memtide::fm {
+
+std::string format_time(Time time) {
+    const auto since_epoch = std::chrono::floor<Milliseconds>(time).time_since_epoch();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
+    const std::time_t whole = seconds.count();
+    std::tm utc{};
+    gmtime_r(&whole, &utc);
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900, utc.tm_mon + 1,
+                       utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (since_epoch - seconds).count());
+}
+
+Result<Milliseconds> parse_duration(std::string_view text) {
+    struct Unit {
+        std::string_view name;
+        std::uint64_t milliseconds;
+    };
+    static constexpr std::array units{Unit{"", 1'000},      Unit{"ms", 1},           Unit{"s", 1'000},
+                                      Unit{"min", 60'000},  Unit{"m", 60'000},       Unit{"h", 3'600'000},
+                                      Unit{"d", 86'400'000}};
+    constexpr std::uint64_t kHundredYears = 86'400'000ULL * 36'525;
+    std::uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc{}) {
+        const std::string_view suffix(rest, static_cast<std::size_t>(end - rest));
+        for (const Unit& unit : units)
+            if (suffix == unit.name && number <= kHundredYears / unit.milliseconds)
+                return Milliseconds(static_cast<std::int64_t>(number * unit.milliseconds));
+    }
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("\"{}\" is not a duration such as 250ms, 60s, 5min, 2h or 7d", text));
+}
+
+}  // namespace memtide::fm

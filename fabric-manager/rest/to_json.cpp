@@ -1,0 +1,271 @@
+#include "fabric-manager/rest/to_json.h"
+
+#include <boost/json/value.hpp>
+
+#include "common/base/ids.h"
+#include "fabric-manager/rest/text.h"
+
+namespace memtide::fm {
+namespace {
+
+namespace json = boost::json;
+
+json::value text_or_null(const std::string& text) {
+    return text.empty() ? json::value(nullptr) : json::value(text);
+}
+json::value time_or_null(const std::optional<Time>& time) {
+    return time ? json::value(format_time(*time)) : json::value(nullptr);
+}
+template <typename Tag>
+json::value id_or_null(const std::optional<Id<Tag>>& id) {
+    return id ? json::value(id->value) : json::value(nullptr);
+}
+template <typename T>
+json::value or_null(const std::optional<T>& value) {
+    return value ? json::value(*value) : json::value(nullptr);
+}
+json::value serial_or_null(SerialNumber serial) {
+    return serial.value == 0 ? json::value(nullptr) : json::value(format_serial(serial));
+}
+json::value ld_or_null(LdId ld) {
+    return ld == kWholeDevice ? json::value(nullptr) : json::value(ld.value);
+}
+json::value reason_or_null(const std::optional<Reason>& reason) {
+    if (!reason) return nullptr;
+    return json::object{{"code", reason->code}, {"detail", reason->detail}};
+}
+
+json::object holder_json(const Holder& holder) {
+    return {{"block", holder.block},
+            {"pid", or_null(holder.pid)},
+            {"command", holder.command},
+            {"bytes", holder.bytes.value}};
+}
+
+json::object step_json(const Step& step) {
+    return {{"step", step.name},
+            {"started", format_time(step.started)},
+            {"ended", time_or_null(step.ended)},
+            {"duration_ms",
+             step.ended ? json::value(to_ms(*step.ended - step.started)) : json::value(nullptr)},
+            {"detail", step.detail}};
+}
+
+template <typename Items, typename Write>
+json::array array_of(const Items& items, Write write) {
+    json::array result;
+    result.reserve(items.size());
+    for (const auto& item : items) result.push_back(write(item));
+    return result;
+}
+
+}  // namespace
+
+json::object to_json(const Composition& c) {
+    json::object labels;
+    for (const auto& [key, value] : c.labels) labels[key] = value;
+    json::object result;
+    result.reserve(32);
+    result["id"] = c.id.value;
+    result["host"] = c.host.value;
+    result["size"] = c.size.value;
+    result["tenant"] = or_null(c.tenant);
+    result["labels"] = std::move(labels);
+    result["state"] = to_string(c.state);
+    result["revision"] = c.revision;
+    result["reason"] = reason_or_null(c.reason);
+    result["device"] = text_or_null(c.memory.device.value);
+    result["ld"] = ld_or_null(c.memory.ld);
+    result["serial"] = serial_or_null(c.serial);
+    result["switch"] = text_or_null(c.where.switch_id.value);
+    result["vcs"] = c.where.vcs;
+    result["vppb"] = c.where.vppb;
+    result["node"] = or_null(c.node);
+    result["region"] = or_null(c.region);
+    result["created"] = format_time(c.created);
+    result["updated"] = format_time(c.updated);
+    result["ttl_seconds"] = c.ttl ? json::value(c.ttl->count()) : json::value(nullptr);
+    result["expires"] = time_or_null(c.expires);
+    result["forced"] = c.forced;
+    result["adopted"] = c.adopted;
+    result["waiting_for"] = text_or_null(c.waiting_for);
+    result["holders"] = array_of(c.holders, holder_json);
+    result["undone"] = array_of(c.undone, [](const std::string& text) { return json::value(text); });
+    result["steps"] = array_of(c.steps, step_json);
+    result["manager_overhead_ms"] = c.manager_overhead_ms;
+    return result;
+}
+
+json::object to_json(const DesiredState& desired) {
+    const auto one = [](const DesiredComposition& c) -> json::object {
+        return {{"id", c.id.value},
+                {"serial", format_serial(c.serial)},
+                {"size", c.size.value},
+                {"desired", c.online ? "online" : "offline"},
+                {"force", c.force},
+                {"drain_deadline", time_or_null(c.drain_deadline)}};
+    };
+    return {{"revision", desired.revision},
+            {"host", desired.host.value},
+            {"compositions", array_of(desired.compositions, one)}};
+}
+
+json::object to_json(const Event& event) {
+    return {{"id", event.id},
+            {"time", format_time(event.time)},
+            {"type", event.type},
+            {"composition", id_or_null(event.composition)},
+            {"host", id_or_null(event.host)},
+            {"switch", id_or_null(event.switch_id)},
+            {"device", id_or_null(event.device)},
+            {"state", text_or_null(event.state)},
+            {"code", text_or_null(event.code)},
+            {"detail", event.detail},
+            {"forced", event.forced}};
+}
+
+namespace {
+
+std::string_view kind_text(DeviceKind kind) { return kind == DeviceKind::kMld ? "mld" : "sld"; }
+
+std::string_view use_text(LdUse use) {
+    switch (use) {
+        case LdUse::kUnallocated: return "unallocated";
+        case LdUse::kFree: return "free";
+        case LdUse::kReserved: return "reserved";
+        case LdUse::kBound: return "bound";
+        case LdUse::kQuarantined: return "quarantined";
+        case LdUse::kForeign: return "foreign";
+    }
+    return "free";
+}
+
+std::string_view role_text(PortRole role) {
+    switch (role) {
+        case PortRole::kUnused: return "unused";
+        case PortRole::kUpstream: return "upstream";
+        case PortRole::kDownstream: return "downstream";
+    }
+    return "unused";
+}
+
+std::string_view status_text(BindingStatus status) {
+    switch (status) {
+        case BindingStatus::kUnbound: return "unbound";
+        case BindingStatus::kInProgress: return "in-progress";
+        case BindingStatus::kBoundPort: return "bound-port";
+        case BindingStatus::kBoundLd: return "bound-ld";
+    }
+    return "unbound";
+}
+
+json::object sums_json(const auto& sums) {
+    return {{"capacity", sums.capacity.value},       {"free", sums.free.value},
+            {"composed", sums.composed.value},       {"quarantined", sums.quarantined.value},
+            {"foreign", sums.foreign.value},         {"stranded", sums.stranded.value},
+            {"largest_free", sums.largest_free.value}};
+}
+
+json::object ld_json(const LogicalDevice& ld) {
+    json::value bound_at = nullptr;
+    if (ld.bound_at)
+        bound_at = json::object{{"switch", ld.bound_at->switch_id.value},
+                                {"vcs", ld.bound_at->vcs},
+                                {"vppb", ld.bound_at->vppb}};
+    return {{"id", ld_or_null(ld.id)},
+            {"serial", serial_or_null(ld.serial)},
+            {"size", ld.size.value},
+            {"planned_size", ld.planned ? json::value(ld.planned->value) : json::value(nullptr)},
+            {"use", use_text(ld.use)},
+            {"clean", ld.clean},
+            {"composition", id_or_null(ld.composition)},
+            {"bound_at", std::move(bound_at)}};
+}
+
+json::object port_json(const Port& port) {
+    return {{"id", port.id},
+            {"role", role_text(port.role)},
+            {"link_up", port.link_up},
+            {"link_width", port.link_width},
+            {"supported_lds", port.supported_lds},
+            {"device", id_or_null(port.device)}};
+}
+
+json::object vppb_json(const Vppb& vppb) {
+    const bool bound = vppb.status == BindingStatus::kBoundPort || vppb.status == BindingStatus::kBoundLd;
+    return {{"id", vppb.id},
+            {"status", status_text(vppb.status)},
+            {"port", bound ? json::value(vppb.port) : json::value(nullptr)},
+            {"ld", vppb.status == BindingStatus::kBoundLd ? ld_or_null(vppb.ld) : json::value(nullptr)},
+            {"composition", id_or_null(vppb.composition)}};
+}
+
+json::object vcs_json(const Vcs& vcs) {
+    return {{"id", vcs.id},
+            {"enabled", vcs.enabled},
+            {"upstream_port", vcs.upstream_port},
+            {"host", id_or_null(vcs.host)},
+            {"vppbs", array_of(vcs.vppbs, vppb_json)}};
+}
+
+json::object warning_json(const Warning& warning) {
+    return {{"code", warning.code}, {"detail", warning.detail}};
+}
+
+}  // namespace
+
+json::object to_json(const Pool& pool) {
+    json::object result = sums_json(pool);
+    result["devices"] = array_of(pool.devices, [](const PoolDevice& device) {
+        json::object one = sums_json(device);
+        one["name"] = device.id.value;
+        one["kind"] = kind_text(device.kind);
+        return one;
+    });
+    return result;
+}
+
+json::object to_json(const Switch& item) {
+    return {{"name", item.id.value},
+            {"address", item.address},
+            {"up", item.up},
+            {"inventoried", item.inventoried},
+            {"error", text_or_null(item.error)},
+            {"last_seen", time_or_null(item.last_seen)},
+            {"ports", array_of(item.ports, port_json)},
+            {"vcss", array_of(item.vcss, vcs_json)}};
+}
+
+json::object to_json(const Device& device) {
+    return {{"name", device.id.value},
+            {"kind", kind_text(device.kind)},
+            {"switch", device.switch_id.value},
+            {"port", device.port},
+            {"serial", serial_or_null(device.serial)},
+            {"size", device.size.value},
+            {"granularity", device.granularity.value},
+            {"present", device.present},
+            {"lds", array_of(device.lds, ld_json)}};
+}
+
+json::object to_json(const Host& host, bool connected) {
+    const auto attachment = [](const HostAttachment& at) -> json::object {
+        return {{"switch", at.switch_id.value}, {"vcs", at.vcs}};
+    };
+    const auto memdev = [](const HostMemdev& m) -> json::object {
+        return {{"name", m.name}, {"serial", format_serial(m.serial)}, {"size", m.size.value}};
+    };
+    return {{"name", host.id.value},
+            {"attach", array_of(host.attach, attachment)},
+            {"composed", host.composed.value},
+            {"revision", host.revision},
+            {"agent", json::object{{"connected", connected},
+                                   {"last_report", time_or_null(host.last_report)},
+                                   {"version", text_or_null(host.agent_version)},
+                                   {"boot_id", text_or_null(host.boot_id)},
+                                   {"revision_seen", host.revision_seen}}},
+            {"memdevs", array_of(host.memdevs, memdev)},
+            {"warnings", array_of(host.warnings, warning_json)}};
+}
+
+}  // namespace memtide::fm

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "fabric-manager/engine/manager.h"
+
+// The JSON of every answer. Sizes are integers in bytes, serial numbers texts "0x...", times RFC 3339; what
+// does not apply is null, so that the members of an object never change. openapi.json describes each.
+namespace memtide::fm {
+
+boost::json::object to_json(const Composition& composition);
+boost::json::object to_json(const DesiredState& desired);
+boost::json::object to_json(const Event& event);
+boost::json::object to_json(const Pool& pool);
+boost::json::object to_json(const Switch& item);
+boost::json::object to_json(const Device& device);
+// `connected`: whether the host's agent has called lately.
+boost::json::object to_json(const Host& host, bool connected);
+
+}  // namespace memtide::fm

@@ -1,6 +1,18 @@
 # memtide_library(NAME SOURCES ... DEPENDS ...): one static library a room.
 function(memtide_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  # WHILE-BUILDING: rooms whose sources are not all written yet
+  foreach(source ${ARG_SOURCES})
+    if(NOT IS_ABSOLUTE ${source} AND NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      message(WARNING "${name}: ${source} is not written yet")
+      list(REMOVE_ITEM ARG_SOURCES ${source})
+    endif()
+  endforeach()
+  if(NOT ARG_SOURCES)
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/empty_${name}.cpp "")
+    set(ARG_SOURCES ${CMAKE_CURRENT_BINARY_DIR}/empty_${name}.cpp)
+  endif()
+  # END-WHILE-BUILDING
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
 endfunction()

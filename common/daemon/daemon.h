@@ -2,15 +2,12 @@
 
 #include <string_view>
 
+#include "common/daemon/exit_code.h"
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
 namespace memtide::daemon {
-
-// Exit codes of every daemon and of the CLI.
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailure = 1;
-inline constexpr int kExitUsage = 2;  // bad usage or config
 
 // Completes at the first SIGTERM or SIGINT; a second one ends the process at once.
 boost::asio::awaitable<void> wait_for_shutdown_signal();

@@ -1,0 +1,34 @@
+#include "cli/commands/events.h"
+
+#include <chrono>
+#include <thread>
+
+#include "cli/render/fields.h"
+#include "cli/render/inventory.h"
+#include "common/daemon/exit_code.h"
+
+namespace memtide::cli {
+
+int show_events(const ManagerClient& manager, const Output& output, std::optional<std::uint64_t> since,
+                bool follow) {
+    std::uint64_t last = since.value_or(0);
+    const auto print = [&](const boost::json::value& event) {
+        last = static_cast<std::uint64_t>(number_of(event, "id"));
+        if (output.json())
+            output.value(event);
+        else
+            output.text(render_event(event) + "\n");
+        return true;
+    };
+    if (!follow) {
+        const auto listed = manager.events(last, false, print);
+        return listed ? daemon::kExitOk : output.failure(listed.error());
+    }
+    while (true) {  // until a signal ends it
+        const auto ended = manager.events(last, true, print);
+        if (!ended && ended.error().code != ErrorCode::kUnavailable) return output.failure(ended.error());
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+}
+
+}  // namespace memtide::cli

@@ -1,0 +1,52 @@
+#include "cli/commands/inventory.h"
+
+#include <boost/json/object.hpp>
+
+#include "cli/render/inventory.h"
+#include "common/daemon/exit_code.h"
+
+namespace memtide::cli {
+namespace {
+
+using Render = std::string (*)(const boost::json::array&);
+using RenderWhole = std::string (*)(const boost::json::value&);
+
+int show_list(const ManagerClient& manager, const Output& output, const char* target, Render render) {
+    auto items = manager.list(target);
+    if (!items) return output.failure(items.error());
+    if (output.json())
+        output.value(boost::json::object{{"items", *std::move(items)}});
+    else
+        output.text(render(*items));
+    return daemon::kExitOk;
+}
+
+int show_whole(const ManagerClient& manager, const Output& output, const char* target, RenderWhole render) {
+    const auto answer = manager.get(target);
+    if (!answer) return output.failure(answer.error());
+    if (output.json())
+        output.value(*answer);
+    else
+        output.text(render(*answer));
+    return daemon::kExitOk;
+}
+
+}  // namespace
+
+int show_pool(const ManagerClient& manager, const Output& output) {
+    return show_whole(manager, output, "/v1/pool", render_pool);
+}
+int show_hosts(const ManagerClient& manager, const Output& output) {
+    return show_list(manager, output, "/v1/hosts", render_hosts);
+}
+int show_switches(const ManagerClient& manager, const Output& output) {
+    return show_list(manager, output, "/v1/switches", render_switches);
+}
+int show_devices(const ManagerClient& manager, const Output& output) {
+    return show_list(manager, output, "/v1/devices", render_devices);
+}
+int show_topology(const ManagerClient& manager, const Output& output) {
+    return show_whole(manager, output, "/v1/topology", render_topology);
+}
+
+}  // namespace memtide::cli

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "cli/client/manager_client.h"
+#include "cli/commands/output.h"
+
+namespace memtide::cli {
+
+// Each asks the manager, prints, and answers the exit code.
+int show_pool(const ManagerClient& manager, const Output& output);
+int show_hosts(const ManagerClient& manager, const Output& output);
+int show_switches(const ManagerClient& manager, const Output& output);
+int show_devices(const ManagerClient& manager, const Output& output);
+int show_topology(const ManagerClient& manager, const Output& output);
+
+}  // namespace memtide::cli

@@ -1,0 +1,99 @@
+#include "cli/render/compositions.h"
+
+#include <boost/json/object.hpp>
+#include <fmt/format.h>
+
+#include "cli/render/fields.h"
+#include "cli/render/table.h"
+
+namespace memtide::cli {
+
+namespace json = boost::json;
+
+namespace {
+
+// "ld 3 of mld-..." or "sld-..."; "-" before it is placed.
+std::string memory_of(const json::value& composition) {
+    const std::string device = text_of(composition, "device");
+    const std::string ld = text_of(composition, "ld");
+    return ld == "-" ? device : fmt::format("ld {} of {}", ld, device);
+}
+
+std::string reason_of(const json::value& composition) {
+    const json::value& reason = member_of(composition, "reason");
+    return reason.is_object() ? fmt::format("{} ({})", text_of(reason, "detail"), text_of(reason, "code"))
+                              : "-";
+}
+
+std::string labels_of(const json::value& composition) {
+    std::string text;
+    if (const auto* labels = member_of(composition, "labels").if_object())
+        for (const auto& label : *labels)
+            text += fmt::format("{}{}={}", text.empty() ? "" : " ", std::string_view(label.key()),
+                                text_of(member_of(composition, "labels"), label.key()));
+    return text.empty() ? "-" : text;
+}
+
+}  // namespace
+
+std::string render_compositions(const json::array& compositions) {
+    Table table({"ID", "HOST", ">SIZE", "STATE", ">NODE", "MEMORY", "NOTE"});
+    for (const json::value& c : compositions) {
+        const std::string waiting = text_of(c, "waiting_for");
+        table.add({text_of(c, "id"), text_of(c, "host"), size_of(c, "size"), text_of(c, "state"),
+                   text_of(c, "node"), memory_of(c), waiting == "-" ? reason_of(c) : "waits for " + waiting});
+    }
+    return table.text();
+}
+
+std::string render_composition(const json::value& c) {
+    std::string text;
+    const auto line = [&](std::string_view name, const std::string& value) {
+        if (value != "-") text += fmt::format("{:<18}{}\n", name, value);
+    };
+    line("id", text_of(c, "id"));
+    line("host", text_of(c, "host"));
+    line("size", size_of(c, "size"));
+    line("state", text_of(c, "state"));
+    line("reason", reason_of(c));
+    line("waits for", text_of(c, "waiting_for"));
+    line("memory", memory_of(c));
+    line("serial", text_of(c, "serial"));
+    line("bound at",
+         fmt::format("{} vcs {} vppb {}", text_of(c, "switch"), text_of(c, "vcs"), text_of(c, "vppb")));
+    line("NUMA node", text_of(c, "node"));
+    line("region", text_of(c, "region"));
+    line("tenant", text_of(c, "tenant"));
+    line("labels", labels_of(c));
+    line("created", text_of(c, "created"));
+    line("updated", text_of(c, "updated"));
+    line("expires", text_of(c, "expires"));
+    if (flag_of(c, "forced")) line("forced", "yes");
+    if (flag_of(c, "adopted")) line("adopted", "yes");
+    for (const json::value& undone : items_of(c, "undone"))
+        line("undone", undone.is_string() ? std::string(undone.as_string()) : "-");
+    line("manager overhead", fmt::format("{:.1f} ms", real_of(c, "manager_overhead_ms")));
+
+    Table steps({"STEP", ">TIME", "STARTED", "DETAIL"});
+    for (const json::value& step : items_of(c, "steps"))
+        steps.add({text_of(step, "step"),
+                   member_of(step, "duration_ms").is_null()
+                       ? "running"
+                       : fmt::format("{:.1f} ms", real_of(step, "duration_ms")),
+                   text_of(step, "started"), text_of(step, "detail")});
+    if (!steps.empty()) text += "\n" + steps.text();
+
+    Table holders({"BLOCK", ">PID", "COMMAND", ">BYTES"});
+    for (const json::value& holder : items_of(c, "holders"))
+        holders.add({text_of(holder, "block"), text_of(holder, "pid"), text_of(holder, "command"),
+                     size_of(holder, "bytes")});
+    if (!holders.empty()) text += "\nheld by\n" + holders.text();
+    return text;
+}
+
+std::string render_progress(const json::value& c) {
+    const std::string waiting = text_of(c, "waiting_for");
+    return text_of(c, "state") + (waiting == "-" ? "" : ", waits for " + waiting);
+}
+
+}  // namespace memtide::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+
+namespace memtide::cli {
+
+std::string render_compositions(const boost::json::array& compositions);
+// Everything about one: its members, then its steps with their times, then who holds it.
+std::string render_composition(const boost::json::value& composition);
+// What it is at now, for a progress line: "Onlining, waits for the agent of host0 ...".
+std::string render_progress(const boost::json::value& composition);
+
+}  // namespace memtide::cli

@@ -1,0 +1,57 @@
+#include "cli/render/fields.h"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "common/base/bytes.h"
+
+namespace memtide::cli {
+
+namespace json = boost::json;
+
+const json::value& member_of(const json::value& object, std::string_view key) {
+    static const json::value kNull;
+    const auto* members = object.if_object();
+    const auto* member = members ? members->if_contains(key) : nullptr;
+    return member ? *member : kNull;
+}
+
+std::string text_of(const json::value& object, std::string_view key) {
+    const json::value& member = member_of(object, key);
+    if (member.is_null()) return "-";
+    if (member.is_string()) return member.as_string().empty() ? "-" : std::string(member.as_string());
+    return json::serialize(member);
+}
+
+std::string size_of(const json::value& object, std::string_view key) {
+    const json::value& member = member_of(object, key);
+    if (!member.is_int64() && !member.is_uint64()) return "-";
+    return format_bytes(
+        Bytes{member.is_uint64() ? member.get_uint64() : static_cast<std::uint64_t>(member.get_int64())});
+}
+
+std::int64_t number_of(const json::value& object, std::string_view key) {
+    boost::system::error_code failed;
+    const auto number = member_of(object, key).to_number<std::int64_t>(failed);
+    return failed ? 0 : number;
+}
+
+double real_of(const json::value& object, std::string_view key) {
+    boost::system::error_code failed;
+    const auto number = member_of(object, key).to_number<double>(failed);
+    return failed ? 0 : number;
+}
+
+bool flag_of(const json::value& object, std::string_view key) {
+    const json::value& member = member_of(object, key);
+    return member.is_bool() && member.get_bool();
+}
+
+const json::array& items_of(const json::value& object, std::string_view key) {
+    static const json::array kEmpty;
+    const json::value& member = member_of(object, key);
+    return member.is_array() ? member.get_array() : kEmpty;
+}
+
+}  // namespace memtide::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <boost/json/value.hpp>
+
+namespace memtide::cli {
+
+// Members of a JSON answer as people read them. A member that is absent, null or of another type gives "-"
+// (or 0, false): a newer or older manager must not break the tables.
+std::string text_of(const boost::json::value& object, std::string_view key);
+std::string size_of(const boost::json::value& object, std::string_view key);  // "256MiB"
+std::int64_t number_of(const boost::json::value& object, std::string_view key);
+double real_of(const boost::json::value& object, std::string_view key);
+bool flag_of(const boost::json::value& object, std::string_view key);
+const boost::json::array& items_of(const boost::json::value& object, std::string_view key);
+// The member itself; a null value when it is absent.
+const boost::json::value& member_of(const boost::json::value& object, std::string_view key);
+
+}  // namespace memtide::cli

@@ -1,0 +1,129 @@
+#include "cli/render/inventory.h"
+
+#include <fmt/format.h>
+
+#include "cli/render/fields.h"
+#include "cli/render/table.h"
+
+namespace memtide::cli {
+
+namespace json = boost::json;
+
+namespace {
+
+std::string names(const json::array& items, std::string_view key) {
+    std::string text;
+    for (const json::value& item : items) text += (text.empty() ? "" : " ") + text_of(item, key);
+    return text.empty() ? "-" : text;
+}
+
+std::string attachments(const json::value& host) {
+    std::string text;
+    for (const json::value& at : items_of(host, "attach"))
+        text +=
+            fmt::format("{}{}/vcs{}", text.empty() ? "" : " ", text_of(at, "switch"), number_of(at, "vcs"));
+    return text.empty() ? "-" : text;
+}
+
+std::string bound_at(const json::value& ld) {
+    const json::value& at = member_of(ld, "bound_at");
+    if (!at.is_object()) return "-";
+    return fmt::format("{}/vcs{}/vppb{}", text_of(at, "switch"), number_of(at, "vcs"), number_of(at, "vppb"));
+}
+
+// "whole" for an SLD's only logical device.
+std::string ld_name(const json::value& ld) {
+    const std::string id = text_of(ld, "id");
+    return id == "-" ? "whole" : id;
+}
+
+}  // namespace
+
+std::string render_pool(const json::value& pool) {
+    Table table(
+        {"DEVICE", "KIND", ">CAPACITY", ">FREE", ">COMPOSED", ">LARGEST FREE", ">STRANDED", ">QUARANTINED"});
+    const auto add = [&](const std::string& name, const std::string& kind, const json::value& sums) {
+        table.add({name, kind, size_of(sums, "capacity"), size_of(sums, "free"), size_of(sums, "composed"),
+                   size_of(sums, "largest_free"), size_of(sums, "stranded"), size_of(sums, "quarantined")});
+    };
+    for (const json::value& device : items_of(pool, "devices"))
+        add(text_of(device, "name"), text_of(device, "kind"), device);
+    add("pool", "", pool);
+    return table.text();
+}
+
+std::string render_hosts(const json::array& hosts) {
+    Table table({"HOST", "AGENT", ">COMPOSED", "ATTACHED TO", "MEMDEVS", "WARNINGS"});
+    for (const json::value& host : hosts)
+        table.add({text_of(host, "name"),
+                   flag_of(member_of(host, "agent"), "connected") ? "connected" : "away",
+                   size_of(host, "composed"), attachments(host), names(items_of(host, "memdevs"), "name"),
+                   names(items_of(host, "warnings"), "code")});
+    return table.text();
+}
+
+std::string render_switches(const json::array& switches) {
+    Table table({"SWITCH", "STATE", "ADDRESS", ">PORTS", ">VCSS", "ERROR"});
+    for (const json::value& item : switches)
+        table.add({text_of(item, "name"), flag_of(item, "up") ? "up" : "down", text_of(item, "address"),
+                   std::to_string(items_of(item, "ports").size()),
+                   std::to_string(items_of(item, "vcss").size()), text_of(item, "error")});
+    return table.text();
+}
+
+std::string render_devices(const json::array& devices) {
+    Table table({"DEVICE", "LD", ">SIZE", "USE", "SERIAL", "COMPOSITION", "BOUND AT"});
+    for (const json::value& device : devices) {
+        const json::array& lds = items_of(device, "lds");
+        if (lds.empty())
+            table.add({text_of(device, "name"), "-", size_of(device, "size"), "-", text_of(device, "serial"),
+                       "-", "-"});
+        for (const json::value& ld : lds)
+            table.add({text_of(device, "name"), ld_name(ld), size_of(ld, "size"), text_of(ld, "use"),
+                       text_of(ld, "serial"), text_of(ld, "composition"), bound_at(ld)});
+    }
+    return table.text();
+}
+
+std::string render_topology(const json::value& topology) {
+    std::string text;
+    for (const json::value& item : items_of(topology, "switches")) {
+        text += fmt::format("switch {} ({}, {})\n", text_of(item, "name"), text_of(item, "address"),
+                            flag_of(item, "up") ? "up" : "down");
+        for (const json::value& vcs : items_of(item, "vcss")) {
+            text += fmt::format("  vcs {} on port {}: host {}\n", number_of(vcs, "id"),
+                                number_of(vcs, "upstream_port"), text_of(vcs, "host"));
+            for (const json::value& vppb : items_of(vcs, "vppbs")) {
+                const std::string status = text_of(vppb, "status");
+                text += fmt::format("    vppb {}: {}", number_of(vppb, "id"), status);
+                if (status.starts_with("bound"))
+                    text += fmt::format(" port {} ld {} composition {}", text_of(vppb, "port"),
+                                        text_of(vppb, "ld"), text_of(vppb, "composition"));
+                text += '\n';
+            }
+        }
+        for (const json::value& port : items_of(item, "ports"))
+            if (text_of(port, "role") == "downstream")
+                text += fmt::format("  port {}: device {}{}\n", number_of(port, "id"),
+                                    text_of(port, "device"), flag_of(port, "link_up") ? "" : ", link down");
+    }
+    for (const json::value& device : items_of(topology, "devices"))
+        text += fmt::format("device {}: {} {}, {} logical device(s)\n", text_of(device, "name"),
+                            text_of(device, "kind"), size_of(device, "size"), items_of(device, "lds").size());
+    for (const json::value& host : items_of(topology, "hosts"))
+        text +=
+            fmt::format("host {}: {} composed, agent {}\n", text_of(host, "name"), size_of(host, "composed"),
+                        flag_of(member_of(host, "agent"), "connected") ? "connected" : "away");
+    return text;
+}
+
+std::string render_event(const json::value& event) {
+    std::string text = fmt::format("{}  {:<24}", text_of(event, "time"), text_of(event, "type"));
+    for (const auto* key : {"composition", "host", "switch", "device", "state", "code"})
+        if (const std::string value = text_of(event, key); value != "-")
+            text += fmt::format(" {}={}", key, value);
+    if (const std::string detail = text_of(event, "detail"); detail != "-") text += ": " + detail;
+    return text;
+}
+
+}  // namespace memtide::cli

@@ -107,6 +107,11 @@ Error ManagerClient::explain(Error error) const {
     return error;
 }
 
+Result<json::value> ManagerClient::explained(Result<json::value> answer) const {
+    if (!answer) answer.error() = explain(std::move(answer.error()));
+    return answer;
+}
+
 Result<json::value> ManagerClient::exchange(std::string_view method, const std::string& target,
                                             http::Headers headers, std::string body) const {
     asio::io_context context;
@@ -124,7 +129,7 @@ Result<json::value> ManagerClient::exchange(std::string_view method, const std::
 }
 
 Result<json::value> ManagerClient::get(const std::string& target) const {
-    return exchange("GET", target, {}, {}).transform_error([&](Error e) { return explain(std::move(e)); });
+    return explained(exchange("GET", target, {}, {}));
 }
 
 Result<json::array> ManagerClient::list(const std::string& target) const {
@@ -147,20 +152,17 @@ Result<json::array> ManagerClient::list(const std::string& target) const {
 Result<json::value> ManagerClient::post(const std::string& target, const json::value& body,
                                         const std::string& idempotency_key) const {
     constexpr int kAttempts = 3;
-    Error last;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    for (int attempt = 1;; ++attempt) {
         auto answer = exchange("POST", target,
                                {{"Content-Type", "application/json"}, {"Idempotency-Key", idempotency_key}},
                                json::serialize(body));
-        if (answer) return answer;
-        last = answer.error();
-        if (last.code != ErrorCode::kUnavailable) break;
+        if (answer || answer.error().code != ErrorCode::kUnavailable || attempt == kAttempts)
+            return explained(std::move(answer));
     }
-    return std::unexpected(explain(std::move(last)));
 }
 
 Result<json::value> ManagerClient::remove(const std::string& target) const {
-    return exchange("DELETE", target, {}, {}).transform_error([&](Error e) { return explain(std::move(e)); });
+    return explained(exchange("DELETE", target, {}, {}));
 }
 
 Result<> ManagerClient::events(std::uint64_t last_id, bool follow,

@@ -38,6 +38,7 @@ class ManagerClient {
     Result<boost::json::value> exchange(std::string_view method, const std::string& target,
                                         http::Headers headers, std::string body) const;
     Error explain(Error error) const;
+    Result<boost::json::value> explained(Result<boost::json::value> answer) const;
 
     std::string url_;
 };

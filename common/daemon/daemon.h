@@ -2,10 +2,10 @@
 
 #include <string_view>
 
-#include "common/daemon/exit_code.h"
-
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+
+#include "common/daemon/exit_code.h"
 
 namespace memtide::daemon {
 
@@ -18,5 +18,9 @@ void notify_stopping();
 
 // A peer that closes its end must be an error return, not a signal.
 void ignore_sigpipe();
+
+// Raises the soft limit of open files to the hard one: the usual 1024 is less than the connections a server
+// allows. Harmless where nothing can be raised.
+void raise_file_limit();
 
 }  // namespace memtide::daemon

@@ -149,8 +149,8 @@ void read_attachments(const YamlMap& map, const std::set<std::string>& switches,
             switch_name.reject(fmt::format("there is no switch named {}", item.switch_id.value));
         const auto [other, fresh] = taken.emplace(item, host.id.value);
         if (!fresh)
-            entry.reject(fmt::format("VCS {} of {} is already attached to {}", item.vcs,
-                                     item.switch_id.value, other->second));
+            entry.reject(fmt::format("VCS {} of {} is already attached to {}", item.vcs, item.switch_id.value,
+                                     other->second));
         host.attach.push_back(std::move(item));
     }
 }
@@ -205,7 +205,8 @@ std::string listen_refusal(std::string_view address) {
     constexpr std::string_view kUnix = "unix:";
     if (address.starts_with(kUnix)) {
         if (address.size() > kUnix.size() + 1 && address[kUnix.size()] == '/') return {};
-        return fmt::format("\"{}\" must have an absolute path, as in unix:/run/memtide/manager.sock", address);
+        return fmt::format("\"{}\" must have an absolute path, as in unix:/run/memtide/manager.sock",
+                           address);
     }
     const auto parts = split_host_port(address);
     boost::system::error_code error;
@@ -216,7 +217,8 @@ std::string listen_refusal(std::string_view address) {
             address);
     if (ip.is_loopback()) return {};
     return fmt::format(
-        "{} is not a loopback address: this release has no authentication, so that whoever reaches the manager "
+        "{} is not a loopback address: this release has no authentication, so that whoever reaches the "
+        "manager "
         "may give and take memory; listen on 127.0.0.1, [::1] or unix:/PATH and put a proxy or a tunnel that "
         "authenticates in front",
         address);

@@ -16,8 +16,7 @@ std::variant<Options, int> parse_options(int argc, const char* const* argv) {
     app.add_flag("--check-config", options.check_config,
                  "Only say what is wrong with the configuration; exit code 2 when something is");
     app.set_version_flag("--version", "memtide-fabric-manager " MEMTIDE_VERSION);
-    app.footer(
-        "Exit codes: 0 after SIGTERM, SIGINT; 1 when it cannot run; 2 on bad usage or configuration.");
+    app.footer("Exit codes: 0 after SIGTERM, SIGINT; 1 when it cannot run; 2 on bad usage or configuration.");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -10,8 +10,8 @@ struct Options {
     bool check_config = false;
 };
 
-// The options of the command line, or the code to exit with: 0 after --help and --version, 2 on bad usage (which
-// has been explained on standard error).
+// The options of the command line, or the code to exit with: 0 after --help and --version, 2 on bad usage
+// (which has been explained on standard error).
 std::variant<Options, int> parse_options(int argc, const char* const* argv);
 
 }  // namespace memtide::fm

@@ -36,8 +36,8 @@ unsigned status_of(const Problem& refusal) {
         {problem::kShuttingDown, 503},
         {problem::kStorageFull, 507},
     }};
-    const auto* const found =
-        std::ranges::find(table, std::string_view(refusal.code), &std::pair<std::string_view, unsigned>::first);
+    const auto* const found = std::ranges::find(table, std::string_view(refusal.code),
+                                                &std::pair<std::string_view, unsigned>::first);
     return found == table.end() ? 500 : found->second;
 }
 

@@ -27,9 +27,9 @@ http::Handler measured(Context& context, const Route& route) {
             duration->observe(
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
         context.metrics
-            .counter(kRequests, "Answers by operation and status.",
-                     {{"operation", std::string(route.operation)},
-                      {"status", std::to_string(response.status)}})
+            .counter(
+                kRequests, "Answers by operation and status.",
+                {{"operation", std::string(route.operation)}, {"status", std::to_string(response.status)}})
             .add();
         co_return response;
     };

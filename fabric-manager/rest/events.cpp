@@ -40,12 +40,15 @@ std::string as_text(const std::vector<Event>& events) {
     return text;
 }
 
-boost::asio::awaitable<void> stream(Context& context, std::uint64_t after, http::StreamWriter& writer) {
+// Without `follow` the stream ends behind the newest event.
+boost::asio::awaitable<void> stream(Context& context, std::uint64_t after, bool follow,
+                                    http::StreamWriter& writer) {
     // Sends the header on its way, so that the client knows it is heard.
     if (!co_await writer.write("retry: 2000\n: events follow\n\n")) co_return;
+    const Milliseconds patience = follow ? Milliseconds(context.options.heartbeat) : Milliseconds(0);
     for (;;) {
-        const auto events = co_await context.manager.events(after, kBatch, context.options.heartbeat);
-        if (!events) co_return;
+        const auto events = co_await context.manager.events(after, kBatch, patience);
+        if (!events || (events->empty() && !follow)) co_return;
         if (!events->empty()) after = events->back().id;
         const auto written = co_await writer.write(events->empty() ? ": heartbeat\n\n" : as_text(*events));
         if (!written) co_return;
@@ -57,11 +60,13 @@ boost::asio::awaitable<void> stream(Context& context, std::uint64_t after, http:
 Answer stream_events(Context& context, http::Request request) {
     const auto after = start_of(context, request);
     if (!after) co_return answer(after.error());
+    const auto follow = request.query_value("follow") ? flag(request, "follow") : Outcome<bool>(true);
+    if (!follow) co_return answer(follow.error());
     http::Response response;
     response.headers["Content-Type"] = "text/event-stream";
     response.headers["Cache-Control"] = "no-store";
-    response.stream = [&context, start = *after](http::StreamWriter& writer) {
-        return stream(context, start, writer);
+    response.stream = [&context, start = *after, follow = *follow](http::StreamWriter& writer) {
+        return stream(context, start, follow, writer);
     };
     co_return response;
 }

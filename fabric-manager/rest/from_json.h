@@ -9,8 +9,8 @@
 
 namespace memtide::fm {
 
-// The body of POST /v1/compositions. Unknown members are refused: a misspelt "ttl" must not be lost. Problems:
-// invalid-json, invalid-request, size-zero, size-negative; each names the member.
+// The body of POST /v1/compositions. Unknown members are refused: a misspelt "ttl" must not be lost.
+// Problems: invalid-json, invalid-request, size-zero, size-negative; each names the member.
 Outcome<CompositionRequest> read_composition_request(std::string_view body);
 
 // The body of PUT /v1/hosts/{host}/observed. Unknown members are ignored: agents may be newer than the

@@ -39,7 +39,8 @@ http::Response one_of(const http::Request& request, std::string_view kind, const
     const std::string& name = request.path_parameters.at(std::string(kind));
     for (const Item& item : items)
         if (item.id.value == name) return answer(200, write(item));
-    return answer(Problem{std::string(problem::kNotFound), fmt::format("there is no {} named {}", kind, name)});
+    return answer(
+        Problem{std::string(problem::kNotFound), fmt::format("there is no {} named {}", kind, name)});
 }
 
 auto host_writer(const Context& context) {

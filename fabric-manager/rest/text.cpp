@@ -24,8 +24,8 @@ Result<Milliseconds> parse_duration(std::string_view text) {
         std::string_view name;
         std::uint64_t milliseconds;
     };
-    static constexpr std::array units{Unit{"", 1'000},      Unit{"ms", 1},           Unit{"s", 1'000},
-                                      Unit{"min", 60'000},  Unit{"m", 60'000},       Unit{"h", 3'600'000},
+    static constexpr std::array units{Unit{"", 1'000},      Unit{"ms", 1},     Unit{"s", 1'000},
+                                      Unit{"min", 60'000},  Unit{"m", 60'000}, Unit{"h", 3'600'000},
                                       Unit{"d", 86'400'000}};
     constexpr std::uint64_t kHundredYears = 86'400'000ULL * 36'525;
     std::uint64_t number = 0;

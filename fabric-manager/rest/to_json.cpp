@@ -27,9 +27,7 @@ json::value or_null(const std::optional<T>& value) {
 json::value serial_or_null(SerialNumber serial) {
     return serial.value == 0 ? json::value(nullptr) : json::value(format_serial(serial));
 }
-json::value ld_or_null(LdId ld) {
-    return ld == kWholeDevice ? json::value(nullptr) : json::value(ld.value);
-}
+json::value ld_or_null(LdId ld) { return ld == kWholeDevice ? json::value(nullptr) : json::value(ld.value); }
 json::value reason_or_null(const std::optional<Reason>& reason) {
     if (!reason) return nullptr;
     return json::object{{"code", reason->code}, {"detail", reason->detail}};
@@ -43,12 +41,12 @@ json::object holder_json(const Holder& holder) {
 }
 
 json::object step_json(const Step& step) {
-    return {{"step", step.name},
-            {"started", format_time(step.started)},
-            {"ended", time_or_null(step.ended)},
-            {"duration_ms",
-             step.ended ? json::value(to_ms(*step.ended - step.started)) : json::value(nullptr)},
-            {"detail", step.detail}};
+    return {
+        {"step", step.name},
+        {"started", format_time(step.started)},
+        {"ended", time_or_null(step.ended)},
+        {"duration_ms", step.ended ? json::value(to_ms(*step.ended - step.started)) : json::value(nullptr)},
+        {"detail", step.detail}};
 }
 
 template <typename Items, typename Write>
@@ -98,12 +96,9 @@ json::object to_json(const Composition& c) {
 
 json::object to_json(const DesiredState& desired) {
     const auto one = [](const DesiredComposition& c) -> json::object {
-        return {{"id", c.id.value},
-                {"serial", format_serial(c.serial)},
-                {"size", c.size.value},
-                {"desired", c.online ? "online" : "offline"},
-                {"force", c.force},
-                {"drain_deadline", time_or_null(c.drain_deadline)}};
+        return {{"id", c.id.value},     {"serial", format_serial(c.serial)},
+                {"size", c.size.value}, {"desired", c.online ? "online" : "offline"},
+                {"force", c.force},     {"drain_deadline", time_or_null(c.drain_deadline)}};
     };
     return {{"revision", desired.revision},
             {"host", desired.host.value},
@@ -130,48 +125,60 @@ std::string_view kind_text(DeviceKind kind) { return kind == DeviceKind::kMld ? 
 
 std::string_view use_text(LdUse use) {
     switch (use) {
-        case LdUse::kUnallocated: return "unallocated";
-        case LdUse::kFree: return "free";
-        case LdUse::kReserved: return "reserved";
-        case LdUse::kBound: return "bound";
-        case LdUse::kQuarantined: return "quarantined";
-        case LdUse::kForeign: return "foreign";
+        case LdUse::kUnallocated:
+            return "unallocated";
+        case LdUse::kFree:
+            return "free";
+        case LdUse::kReserved:
+            return "reserved";
+        case LdUse::kBound:
+            return "bound";
+        case LdUse::kQuarantined:
+            return "quarantined";
+        case LdUse::kForeign:
+            return "foreign";
     }
     return "free";
 }
 
 std::string_view role_text(PortRole role) {
     switch (role) {
-        case PortRole::kUnused: return "unused";
-        case PortRole::kUpstream: return "upstream";
-        case PortRole::kDownstream: return "downstream";
+        case PortRole::kUnused:
+            return "unused";
+        case PortRole::kUpstream:
+            return "upstream";
+        case PortRole::kDownstream:
+            return "downstream";
     }
     return "unused";
 }
 
 std::string_view status_text(BindingStatus status) {
     switch (status) {
-        case BindingStatus::kUnbound: return "unbound";
-        case BindingStatus::kInProgress: return "in-progress";
-        case BindingStatus::kBoundPort: return "bound-port";
-        case BindingStatus::kBoundLd: return "bound-ld";
+        case BindingStatus::kUnbound:
+            return "unbound";
+        case BindingStatus::kInProgress:
+            return "in-progress";
+        case BindingStatus::kBoundPort:
+            return "bound-port";
+        case BindingStatus::kBoundLd:
+            return "bound-ld";
     }
     return "unbound";
 }
 
 json::object sums_json(const auto& sums) {
-    return {{"capacity", sums.capacity.value},       {"free", sums.free.value},
-            {"composed", sums.composed.value},       {"quarantined", sums.quarantined.value},
-            {"foreign", sums.foreign.value},         {"stranded", sums.stranded.value},
+    return {{"capacity", sums.capacity.value},        {"free", sums.free.value},
+            {"composed", sums.composed.value},        {"quarantined", sums.quarantined.value},
+            {"foreign", sums.foreign.value},          {"stranded", sums.stranded.value},
             {"largest_free", sums.largest_free.value}};
 }
 
 json::object ld_json(const LogicalDevice& ld) {
     json::value bound_at = nullptr;
     if (ld.bound_at)
-        bound_at = json::object{{"switch", ld.bound_at->switch_id.value},
-                                {"vcs", ld.bound_at->vcs},
-                                {"vppb", ld.bound_at->vppb}};
+        bound_at = json::object{
+            {"switch", ld.bound_at->switch_id.value}, {"vcs", ld.bound_at->vcs}, {"vppb", ld.bound_at->vppb}};
     return {{"id", ld_or_null(ld.id)},
             {"serial", serial_or_null(ld.serial)},
             {"size", ld.size.value},

@@ -1,0 +1,132 @@
+#include "fabric-manager/app/config.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace memtide::fm {
+namespace {
+
+constexpr std::string_view kGood =
+    "listen: 127.0.0.1:8080\n"
+    "state: /var/lib/memtide/fabric-manager.db\n"
+    "switches:\n"
+    "  - {name: switch0, address: tcp://127.0.0.1:2650}\n"
+    "hosts:\n"
+    "  - {name: host0, attach: [{switch: switch0, vcs: 0}]}\n";
+
+// The complaint about kGood with `from` replaced by `to`; empty when there is none.
+std::string complaint(std::string_view from, std::string_view to) {
+    std::string text(kGood);
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    const auto config = parse_config(text, "x.yaml");
+    return config ? "" : config.error().message;
+}
+
+TEST(ManagerConfig, ValuesAreRead) {
+    const auto config = parse_config(std::string(kGood) +
+                                         "timing: {drain_deadline: 2s, command_timeout: 300ms}\n"
+                                         "limits: {body: 64KiB, state: 8MiB}\n"
+                                         "log_level: debug\n",
+                                     "x.yaml");
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->listen, std::vector<std::string>{"127.0.0.1:8080"});
+    EXPECT_EQ(config->state, "/var/lib/memtide/fabric-manager.db");
+    ASSERT_EQ(config->manager.switches.size(), 1U);
+    EXPECT_EQ(config->manager.switches[0].address, "tcp://127.0.0.1:2650");
+    ASSERT_EQ(config->manager.hosts.size(), 1U);
+    EXPECT_EQ(config->manager.hosts[0].attach[0], (HostAttachment{SwitchId("switch0"), 0}));
+    EXPECT_EQ(config->manager.timing.drain_deadline, Milliseconds(2000));
+    EXPECT_EQ(config->command_timeout, Milliseconds(300));
+    EXPECT_EQ(config->http.body_bytes, 65536U);
+    EXPECT_EQ(config->state_limit, mebibytes(8));
+    EXPECT_EQ(config->log_level, log::Level::kDebug);
+}
+
+TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
+    const auto example = load_config(EXAMPLE_CONFIG);
+    ASSERT_TRUE(example) << example.error().message;
+    const AppConfig defaults;
+    EXPECT_EQ(example->manager.timing.drain_deadline, defaults.manager.timing.drain_deadline);
+    EXPECT_EQ(example->manager.timing.switch_poll, defaults.manager.timing.switch_poll);
+    EXPECT_EQ(example->manager.timing.retry_min, defaults.manager.timing.retry_min);
+    EXPECT_EQ(example->manager.timing.retry_max, defaults.manager.timing.retry_max);
+    EXPECT_EQ(example->manager.timing.background_poll_min, defaults.manager.timing.background_poll_min);
+    EXPECT_EQ(example->manager.timing.background_poll_max, defaults.manager.timing.background_poll_max);
+    EXPECT_EQ(example->manager.timing.background_timeout, defaults.manager.timing.background_timeout);
+    EXPECT_EQ(example->manager.timing.quarantine_retry, defaults.manager.timing.quarantine_retry);
+    EXPECT_EQ(example->manager.keep_ended, defaults.manager.keep_ended);
+    EXPECT_EQ(example->manager.keep_events, defaults.manager.keep_events);
+    EXPECT_EQ(example->manager.keep_idempotency, defaults.manager.keep_idempotency);
+    EXPECT_EQ(example->connect_timeout, defaults.connect_timeout);
+    EXPECT_EQ(example->command_timeout, defaults.command_timeout);
+    EXPECT_EQ(example->shutdown_grace, defaults.shutdown_grace);
+    EXPECT_EQ(example->http.connections, defaults.http.connections);
+    EXPECT_EQ(example->http.body_bytes, defaults.http.body_bytes);
+    EXPECT_EQ(example->http.request_timeout, defaults.http.request_timeout);
+    EXPECT_EQ(example->http.idle_timeout, defaults.http.idle_timeout);
+    EXPECT_EQ(example->log_level, defaults.log_level);
+}
+
+TEST(ManagerConfig, OtherThanLoopbackAddressesAreRefusedWithTheReason) {
+    for (const auto* address : {"0.0.0.0:8080", "192.168.1.4:8080", "\"[::]:8080\"", "\"[2001:db8::1]:80\""})
+        EXPECT_NE(complaint("127.0.0.1:8080", address).find("is not a loopback address"), std::string::npos)
+            << address;
+    EXPECT_TRUE(complaint("127.0.0.1:8080", "0.0.0.0:8080").starts_with("x.yaml:1:9: "));
+    for (const auto* address : {"127.0.0.1:0", "127.9.9.9:80", "\"[::1]:8080\"", "unix:/run/memtide.sock",
+                                "[\"127.0.0.1:8080\", \"unix:/run/memtide.sock\"]"})
+        EXPECT_EQ(complaint("127.0.0.1:8080", address), "") << address;
+}
+
+TEST(ManagerConfig, AddressesThatAreNoneAreRefused) {
+    for (const auto* address : {"8080", "localhost:80", "127.0.0.1", "127.0.0.1:70000", "127.0.0.1:x",
+                                "unix:relative", "[]", "\"::1:80\"", "{a: b}"})
+        EXPECT_TRUE(complaint("127.0.0.1:8080", address).starts_with("x.yaml:1:9: ")) << address;
+    for (const auto* address :
+         {"127.0.0.1:2650", "tcp://127.0.0.1", "tcp://127.0.0.1:0", "unix://relative", "http://127.0.0.1:80"})
+        EXPECT_TRUE(complaint("tcp://127.0.0.1:2650", address).starts_with("x.yaml:4:30: ")) << address;
+}
+
+TEST(ManagerConfig, WrongKeysAreNamedWithTheirPlace) {
+    EXPECT_EQ(complaint("vcs: 0", "vc: 0"),
+              "x.yaml:6:29: missing \"vcs\"\nx.yaml:6:48: unknown key \"vc\"; did you mean \"vcs\"?");
+    EXPECT_NE(complaint("state:", "sate:").find("x.yaml:2:1: unknown key \"sate\""), std::string::npos);
+}
+
+TEST(ManagerConfig, WrongTypesAreNamedWithTheirPlace) {
+    EXPECT_TRUE(complaint("vcs: 0", "vcs: 256").starts_with("x.yaml:6:53: must be a whole number"));
+    EXPECT_TRUE(complaint("vcs: 0", "vcs: zero").starts_with("x.yaml:6:53: must be a whole number"));
+    EXPECT_TRUE(
+        complaint("[{switch: switch0, vcs: 0}]", "switch0").starts_with("x.yaml:6:27: must be a list"));
+    EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {switch_poll: fast}\n")
+                    .starts_with("x.yaml:2:23: "));
+    EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {switch_poll: 0ms}\n")
+                    .starts_with("x.yaml:2:23: must be longer"));
+    EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\nlimits: {body: 1GiB}\n")
+                    .starts_with("x.yaml:2:16: must be from"));
+}
+
+TEST(ManagerConfig, HostsAndSwitchesMustFitTogether) {
+    EXPECT_EQ(complaint("{switch: switch0,", "{switch: switch1,"),
+              "x.yaml:6:38: there is no switch named switch1");
+    EXPECT_EQ(complaint("hosts:\n", "hosts:\n  - {name: host1, attach: [{switch: switch0, vcs: 0}]}\n"),
+              "x.yaml:7:28: VCS 0 of switch0 is already attached to host1");
+    EXPECT_EQ(complaint("hosts:\n", "hosts:\n  - {name: host0, attach: [{switch: switch0, vcs: 1}]}\n"),
+              "x.yaml:7:12: another host is already named host0");
+    EXPECT_EQ(complaint("switches:\n", "switches:\n  - {name: switch0, address: tcp://127.0.0.1:2651}\n"),
+              "x.yaml:5:12: another switch is already named switch0");
+    EXPECT_EQ(complaint("switches:\n", "switches:\n  - {name: switch1, address: tcp://127.0.0.1:2650}\n"),
+              "x.yaml:5:30: another switch already has the address tcp://127.0.0.1:2650");
+    EXPECT_NE(complaint("[{switch: switch0, vcs: 0}]", "[]").find("must name at least one"),
+              std::string::npos);
+}
+
+TEST(ManagerConfig, AStateThatIsNoFileIsRefused) {
+    for (const auto* path : {"\":memory:\"", "file:x", "/var/lib/"})
+        EXPECT_TRUE(complaint("/var/lib/memtide/fabric-manager.db", path).starts_with("x.yaml:2:8: "))
+            << path;
+}
+
+}  // namespace
+}  // namespace memtide::fm

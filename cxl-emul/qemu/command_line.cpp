@@ -1,0 +1,179 @@
+#include "cxl-emul/qemu/command_line.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace memtide::emul {
+namespace {
+
+// First PCIe slot numbers; each port of the machine gets the next one.
+constexpr unsigned kFirstSlot = 2;
+// Bus numbers from here on belong to the CXL host bridge.
+constexpr unsigned kHostBridgeBus = 12;
+// A bus has 32 device numbers, and each downstream port takes one.
+constexpr std::size_t kVppbsPerVcs = 32;
+
+std::string port_id(std::size_t vcs_index, unsigned vppb) { return fmt::format("dsp{}-{}", vcs_index, vppb); }
+
+// Commas separate options for QEMU; a comma in a value is doubled.
+std::string quoted(std::string_view value) {
+    std::string out;
+    for (const char c : value) {
+        out += c;
+        if (c == ',') out += ',';
+    }
+    return out;
+}
+
+// For the command of a guestfwd, which QEMU splits into words as a shell does.
+std::string shell_words(const std::vector<std::string>& words) {
+    std::string out;
+    for (const auto& word : words) {
+        if (!out.empty()) out += ' ';
+        out += '\'';
+        for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        out += '\'';
+    }
+    return out;
+}
+
+struct Builder {
+    std::vector<std::string> argv;
+    template <typename... Words>
+    void add(Words... words) {
+        (argv.emplace_back(std::move(words)), ...);
+    }
+    void device(std::string text) { add("-device", std::move(text)); }
+};
+
+void add_machine(Builder& line, const HostPlan& plan) {
+    const bool cxl = !plan.vcss.empty() || !plan.direct.empty();
+    line.add("-name", plan.name, "-nodefaults", "-no-user-config", "-display", "none", "-vga", "none");
+    line.add("-machine", cxl ? fmt::format("q35,cxl=on,cxl-fmw.0.targets.0=cxl.0,cxl-fmw.0.size={}M",
+                                           plan.window.value >> 20)
+                             : std::string("q35"));
+    // Without the hypervisor bit: a guest that sees it refuses to commit CXL regions ("Failed to synchronize
+    // CPU cache state"), since it does not trust a hypervisor's cache flush.
+    if (plan.accelerator == Accelerator::kKvm) {
+        line.add("-accel", "kvm", "-cpu", "host,hypervisor=off");
+    } else {
+        line.add("-accel", "tcg,thread=multi", "-cpu", "max,hypervisor=off");
+    }
+    line.add("-smp", std::to_string(plan.cpus), "-m", fmt::format("{}M", plan.memory.value >> 20));
+    // A panicked guest stays as it is, for a look at it and for its devices to be taken away by the switch.
+    line.add("-device", "pvpanic-pci", "-action", "panic=pause");
+}
+
+void add_kernel(Builder& line, const HostPlan& plan) {
+    // online_movable: memory that comes later can be taken away again. norandmaps: sanitized programs of this
+    // kernel generation run in the guest.
+    auto arguments =
+        fmt::format("console=ttyS0 memhp_default_state=online_movable norandmaps memtide.host={}", plan.name);
+    if (!plan.kernel_arguments.empty()) arguments += " " + plan.kernel_arguments;
+    line.add("-kernel", plan.kernel, "-initrd", plan.initramfs, "-append", std::move(arguments));
+}
+
+void add_channels(Builder& line, const HostPlan& plan, const HostDescriptors& descriptors) {
+    line.add("-chardev", fmt::format("socket,id=qmp,fd={}", descriptors.qmp), "-mon",
+             "chardev=qmp,mode=control");
+    if (!plan.monitor_socket.empty()) {
+        line.add("-chardev",
+                 fmt::format("socket,id=people,path={},server=on,wait=off", quoted(plan.monitor_socket)),
+                 "-mon", "chardev=people,mode=control");
+    }
+    line.add("-chardev", fmt::format("socket,id=console,fd={}", descriptors.console), "-serial",
+             "chardev:console");
+    line.add("-chardev", fmt::format("socket,id=guest,fd={}", descriptors.guest));
+    line.device("virtio-serial-pci");
+    line.device(fmt::format("virtserialport,chardev=guest,name={},id={}", kGuestPortName, kGuestPortId));
+    // The host's root file system, which the guest mounts read-only under an overlay of its own.
+    line.add("-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap");
+    line.device("virtio-9p-pci,fsdev=root,mount_tag=hostroot");
+    if (!plan.relay.empty()) {
+        line.add("-netdev", fmt::format("user,id=net,restrict=on,guestfwd=tcp:10.0.2.101:8080-cmd:{}",
+                                        quoted(shell_words(plan.relay))));
+        line.device("virtio-net-pci,netdev=net,romfile=");
+    }
+}
+
+void add_cxl(Builder& line, const HostPlan& plan) {
+    if (plan.vcss.empty() && plan.direct.empty()) return;
+    line.device(fmt::format("pxb-cxl,bus_nr={},bus=pcie.0,id=cxl.0", kHostBridgeBus));
+    unsigned slot = kFirstSlot;
+    unsigned root_port = 0;
+    for (std::size_t v = 0; v < plan.vcss.size(); ++v) {
+        const auto& vcs = plan.vcss[v];
+        line.device(
+            fmt::format("cxl-rp,port={},bus=cxl.0,id=rp{},chassis=0,slot={}", root_port++, v, slot++));
+        line.device(
+            fmt::format("cxl-upstream,port={},bus=rp{},id=us{},addr=0.0,multifunction=on", vcs.vppbs, v, v));
+        line.device(fmt::format("cxl-switch-mailbox-cci,bus=rp{},addr=0.1,target=us{}", v, v));
+        for (unsigned p = 0; p < vcs.vppbs; ++p) {
+            line.device(fmt::format("cxl-downstream,port={},bus=us{},id={},chassis=0,slot={}", p, v,
+                                    port_id(v, p), slot++));
+        }
+    }
+    for (std::size_t d = 0; d < plan.direct.size(); ++d) {
+        const auto& device = plan.direct[d];
+        line.device(
+            fmt::format("cxl-rp,port={},bus=cxl.0,id=direct-rp{},chassis=0,slot={}", root_port++, d, slot++));
+        line.add("-object",
+                 fmt::format("memory-backend-file,id=direct-mem{},mem-path={},offset={},size={},share=on", d,
+                             quoted(device.media), device.offset.value, device.size.value));
+        line.device(fmt::format("cxl-type3,bus=direct-rp{},volatile-memdev=direct-mem{},id=direct-{},sn={}",
+                                d, d, device.name, format_serial(device.serial)));
+    }
+}
+
+}  // namespace
+
+std::string_view to_string(Accelerator accelerator) {
+    return accelerator == Accelerator::kKvm ? "kvm" : "tcg";
+}
+
+std::vector<std::string> qemu_command_line(const HostPlan& plan, const HostDescriptors& descriptors) {
+    Builder line;
+    line.add("qemu-system-x86_64");
+    add_machine(line, plan);
+    add_kernel(line, plan);
+    add_channels(line, plan, descriptors);
+    add_cxl(line, plan);
+    return std::move(line.argv);
+}
+
+Result<PortPlace> port_place(const HostPlan& plan, const std::string& switch_name, std::uint8_t vcs,
+                             std::uint8_t vppb) {
+    unsigned slot = kFirstSlot;
+    for (std::size_t v = 0; v < plan.vcss.size(); ++v) {
+        const auto& candidate = plan.vcss[v];
+        if (candidate.switch_name == switch_name && candidate.vcs == vcs && vppb < candidate.vppbs)
+            return PortPlace{port_id(v, vppb), slot + 1 + vppb};
+        slot += 1U + candidate.vppbs;
+    }
+    return fail(ErrorCode::kNotFound,
+                fmt::format("host {} has no vPPB {} of VCS {} of {}", plan.name, vppb, vcs, switch_name));
+}
+
+Result<> check_plan(const HostPlan& plan) {
+    std::size_t buses = kHostBridgeBus + 1 + plan.direct.size() * 2;
+    for (const auto& vcs : plan.vcss) {
+        if (vcs.vppbs > kVppbsPerVcs) {
+            return fail(ErrorCode::kInvalidArgument,
+                        fmt::format("host {}: VCS {} of {} has {} vPPBs; a QEMU host takes at most {}",
+                                    plan.name, vcs.vcs, vcs.switch_name, vcs.vppbs, kVppbsPerVcs));
+        }
+        buses += 2U + vcs.vppbs;
+    }
+    if (buses > 255) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("host {} needs {} PCI buses for its CXL ports; there are 255", plan.name, buses));
+    }
+    if (plan.vcss.size() + plan.direct.size() > 32)
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("host {} has more than 32 CXL root ports", plan.name));
+    return {};
+}
+
+}  // namespace memtide::emul

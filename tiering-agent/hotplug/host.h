@@ -1,0 +1,81 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/base/error.h"
+#include "tiering-agent/hotplug/cxl_bus.h"
+#include "tiering-agent/hotplug/files.h"
+#include "tiering-agent/hotplug/holders.h"
+#include "tiering-agent/hotplug/interruption.h"
+#include "tiering-agent/hotplug/modules.h"
+#include "tiering-agent/hotplug/plan.h"
+#include "tiering-agent/hotplug/records.h"
+
+namespace memtide::agent {
+
+struct ActionResult {
+    std::optional<Finding> error{};  // nothing: it worked, as far as one can tell before looking
+    std::optional<std::vector<Holder>> holders{};  // nothing: not looked for this time
+};
+
+// Sees and changes the memory of this host. Blocks; used by one thread.
+class Host {
+  public:
+    virtual ~Host() = default;
+    // Details (dax devices, blocks) only of regions of memdevs with these serials, and of recorded ones.
+    virtual Result<Seen> look(const std::vector<SerialNumber>& wanted) = 0;
+    virtual ActionResult perform(const Action& action) = 0;
+};
+
+// Bytes in a memory block of this kernel: 128 MiB to 2 GiB on x86.
+Result<Bytes> read_block_size(const Files& files);
+
+struct HostParts {
+    Files& files;
+    CxlBus& bus;
+    RegionRecords& records;
+    ModuleLoader& modules;
+    PageMover& mover;
+    Interruption& interruption;
+};
+
+// The one that works on sysfs. What each part does to the kernel's files is in docs/agent.md.
+class SysfsHost final : public Host {
+  public:
+    explicit SysfsHost(HostParts parts) : parts_(parts) {}
+
+    Result<Seen> look(const std::vector<SerialNumber>& wanted) override;
+    ActionResult perform(const Action& action) override;
+
+    // An attempt to offline blocks gives up after this long, so that other compositions get their turn.
+    static constexpr std::chrono::milliseconds kOfflineSlice{3'000};
+
+  private:
+    void add_details(Region& region, Bytes block_size) const;
+    [[nodiscard]] std::vector<MemoryBlock> blocks_in(AddressRange range, Bytes block_size) const;
+    [[nodiscard]] MemoryBlock read_block(std::uint64_t index) const;
+
+    Result<> create_region(const Action& action);
+    Result<> configure_region(const Action& action);
+    Result<> reserve_capacity(const Action& action);
+    Result<> enable_region(const Action& action);
+    ActionResult await_dax(const Action& action);
+    ActionResult bind_kmem(const Action& action);
+    ActionResult leave_device_dax(const std::string& dax, Bytes size, bool force);
+    Result<> online_blocks(const Action& action);
+    ActionResult rezone_blocks(const Action& action);
+    ActionResult offline_blocks(const Action& action);
+    ActionResult explain_held(const Action& action, const std::vector<std::uint64_t>& blocks,
+                              const Error& error, bool move);
+    Result<> offline_block(std::uint64_t index, std::chrono::milliseconds limit);
+    Result<> unbind_kmem(const Action& action);
+    ActionResult destroy_region(const Action& action);
+
+    HostParts parts_;
+    std::map<CompositionId, std::chrono::steady_clock::time_point> last_explained_;
+};
+
+}  // namespace memtide::agent

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tiering-agent/hotplug/state.h"
+
+// Decides what to do next. Pure: the same input always gives the same plan, and there is no memory besides
+// what the system shows, so an agent that was killed at any step goes on from there.
+namespace memtide::agent {
+
+enum class ActionKind {
+    kCreateRegion,     // remember it, then make an empty ram region in `window`
+    kConfigureRegion,  // capacity of `decoder`, geometry, target, commit; what is already set is left
+    kEnableRegion,     // bind the region driver, which makes the dax device
+    kAwaitDax,         // the dax device is missing: load dax_cxl
+    kBindKmem,         // give `dax` to the kmem driver: it becomes memory blocks
+    kOnlineBlocks,     // online `blocks` movable
+    kRezoneBlocks,     // `blocks` are online in a kernel zone: offline, then online movable
+    kOfflineBlocks,    // drain and offline `blocks`
+    kUnbindKmem,       // take `dax` from kmem; only when its blocks are offline
+    kDestroyRegion,    // decommit and delete `region`
+    kForgetRegion,     // its record is stale
+};
+std::string_view to_string(ActionKind kind);
+
+struct Action {
+    ActionKind kind{};
+    CompositionId id{};  // empty for clean-up of what no composition asks for
+    SerialNumber serial{};
+    std::string memdev{};
+    std::string window{};
+    std::string region{};
+    std::string decoder{};
+    std::string dax{};
+    Bytes size{};
+    AddressRange range{};
+    std::vector<std::uint64_t> blocks{};
+    bool force = false;
+    std::optional<WallTime> deadline{};
+
+    friend bool operator==(const Action&, const Action&) = default;
+};
+
+// What the last attempts at a composition's next action taught; kept by the caller, see note_result().
+struct Note {
+    ActionKind kind{};
+    int failures = 0;  // in a row, of this kind
+    Finding error{};
+    std::vector<Holder> holders{};
+};
+using Notes = std::map<CompositionId, Note>;
+
+// From this many failures in a row on, a composition that cannot go online counts as failed (it is still
+// tried).
+inline constexpr int kFailuresUntilFailed = 5;
+
+struct CompositionPlan {
+    ObservedComposition observed{};
+    std::optional<Action> next{};  // none: nothing to do, or only the system can go on
+};
+
+struct Plan {
+    std::vector<CompositionPlan> compositions{};  // in the order of the desired list
+    std::vector<Action> cleanups{};               // leftovers of this agent
+    std::vector<Finding> warnings{};
+};
+
+Plan make_plan(const Desired& desired, const Seen& seen, const Notes& notes, WallTime now);
+
+}  // namespace memtide::agent

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "tiering-agent/hotplug/state.h"
+
+namespace memtide::agent {
+
+// The regions this agent made, in a small file that survives the agent but not the host's restart (it belongs
+// on a tmpfs, and is ignored when it is of another boot). Replaced as a whole, atomically. Not thread safe.
+class RegionRecords {
+  public:
+    // No records and no file: for looking without changing anything.
+    RegionRecords() = default;
+    // `folder` is made when it is missing, and locked: kAlreadyExists when another agent runs with it. A file
+    // that cannot be understood is put aside and counts as empty: without it, only regions that have no
+    // memdev are not recognised any more.
+    static Result<RegionRecords> open(const std::string& folder, const std::string& boot_id);
+    ~RegionRecords();
+    RegionRecords(RegionRecords&&) noexcept;
+    RegionRecords& operator=(RegionRecords&&) noexcept;
+
+    [[nodiscard]] const std::vector<RegionRecord>& all() const { return records_; }
+    // Adds it, or replaces the one of the same serial number. On the disk when it returns.
+    Result<> put(RegionRecord record);
+    Result<> forget(const std::string& region);
+
+  private:
+    void load();
+    Result<> save(const std::vector<RegionRecord>& records) const;
+
+    std::string path_;
+    std::string boot_id_;
+    std::vector<RegionRecord> records_;
+    int lock_ = -1;
+};
+
+// The text of the file; parse answers nothing for a text that is not of this boot or cannot be understood.
+std::string format_records(const std::vector<RegionRecord>& records, const std::string& boot_id);
+Result<std::vector<RegionRecord>> parse_records(const std::string& text, const std::string& boot_id);
+
+}  // namespace memtide::agent

@@ -1,0 +1,125 @@
+// Byte for byte what the specification's tables say (CXL 3.1, 7.6.7 and 8.2.9.1).
+#include <gtest/gtest.h>
+
+#include "common/fmapi/commands.h"
+#include "tests/common/fmapi/hex.h"
+#include "tests/common/fmapi/samples.h"
+
+namespace memtide::fmapi {
+namespace {
+
+using test::bytes;
+using test::hex;
+
+template <typename T>
+void expect_golden(const T& value, std::string_view golden) {
+    EXPECT_EQ(hex(encode(value)), golden) << T::kName;
+    const auto decoded = decode<T>(bytes(golden));
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_EQ(*decoded, value) << T::kName;
+}
+
+TEST(GoldenBytes, IdentifyIsEighteenBytes) {
+    expect_golden(
+        IdentifyResponse{0x4d54, 0x0001, 0x4d55, 0x0002, 0x4d54000100000001, 12, ComponentType::kType3},
+        "54 4d 01 00 55 4d 02 00 01 00 00 00 01 00 54 4d 0c 03");
+}
+
+TEST(GoldenBytes, BackgroundOperationStatusPutsThePercentageAboveTheRunningBit) {
+    const BackgroundOperationStatusResponse half{BackgroundOperationStatusResponse::make_status(true, 50),
+                                                 Opcode::kBindVppb, ReturnCode::kSuccess, 0x0a0b};
+    EXPECT_TRUE(half.running());
+    EXPECT_EQ(half.percent(), 50U);
+    expect_golden(half, "65 00 01 52 00 00 0b 0a");
+}
+
+TEST(GoldenBytes, IdentifySwitchDeviceIsSeventyThreeBytes) {
+    IdentifySwitchDeviceResponse response{1,      3,      2, test::ids({0, 1, 9}), test::ids({0, 255}),
+                                          0x0108, 0x0203, 4};
+    std::string golden = "01 00 03 02 03 02";
+    for (int i = 2; i < 32; ++i) golden += " 00";
+    golden += " 01";
+    for (int i = 1; i < 31; ++i) golden += " 00";
+    golden += " 80 08 01 03 02 04";
+    expect_golden(response, golden);
+}
+
+TEST(GoldenBytes, GetPhysicalPortStateIsFourBytesAndSixteenAPort) {
+    expect_golden(GetPhysicalPortStateRequest{{0, 2}}, "02 00 02");
+    PhysicalPort port;
+    port.port = 2;
+    port.config_state = PortConfigState::kDownstream;
+    port.device_mode = ConnectedDeviceMode::kCxl20;
+    port.device_type = ConnectedDeviceType::kType3Mld;
+    port.supported_cxl_modes = 0x02;
+    port.max_link_width = 16;
+    port.negotiated_link_width = 8;
+    port.supported_link_speeds = 0x1f;
+    port.max_link_speed = 5;
+    port.current_link_speed = 4;
+    port.ltssm_state = 4;
+    port.first_lane = 3;
+    port.link_flags = 0x0104;
+    port.supported_lds = 16;
+    expect_golden(GetPhysicalPortStateResponse{{port}},
+                  "01 00 00 00 02 03 02 00 05 02 10 08 1f 05 04 04 03 04 01 10");
+}
+
+TEST(GoldenBytes, PhysicalPortControlIsTwoBytes) {
+    expect_golden(PhysicalPortControlRequest{7, PortOperation::kResetPpb}, "07 02");
+}
+
+TEST(GoldenBytes, PpbConfigRequestPacksTheRegisterIntoThreeBytes) {
+    const PpbConfigRequest write{2, PpbConfigRequest::make_access(0x104, true), 0xdeadbeef};
+    EXPECT_TRUE(write.is_write());
+    EXPECT_EQ(write.offset(), 0x104);
+    EXPECT_EQ(write.byte_enable(), 0xf);
+    expect_golden(write, "02 41 f0 80 ef be ad de");
+    expect_golden(PpbConfigRequest{2, PpbConfigRequest::make_access(0xffc, false, 0x3), 0},
+                  "02 ff 33 00 00 00 00 00");
+    expect_golden(PpbConfigResponse{0x01020304}, "04 03 02 01");
+}
+
+TEST(GoldenBytes, GetVirtualSwitchInfoListsVcssWithTheirVppbs) {
+    expect_golden(GetVirtualSwitchInfoRequest{0, 255, {0, 1}}, "00 ff 02 00 01");
+    expect_golden(test::two_vcss(),
+                  "02 00 00 00 00 01 00 02 03 02 01 00 00 ff ff 00 01 01 01 01 02 03 ff 00");
+}
+
+TEST(GoldenBytes, BindAndUnbindAreSixAndThreeBytes) {
+    expect_golden(BindVppbRequest{1, 2, 3, 0x0104}, "01 02 03 00 04 01");
+    expect_golden(BindVppbRequest{.vcs = 1, .vppb = 2, .port = 3}, "01 02 03 00 ff ff");
+    expect_golden(UnbindVppbRequest{1, 2, UnbindOption::kSurpriseHotRemove}, "01 02 02");
+}
+
+TEST(GoldenBytes, TunnelsCarryTheSizeOfTheInnerMessageAndItsType) {
+    expect_golden(TunnelRequest{2, TunnelTarget::kLd, MctpType::kCci, test::some_bytes(3)},
+                  "02 01 03 00 08 01 02 03");
+    expect_golden(TunnelResponse{MctpType::kCci, test::some_bytes(2)}, "02 00 08 00 01 02");
+}
+
+TEST(GoldenBytes, LdInfoIsElevenBytes) {
+    expect_golden(GetLdInfoResponse{0x40000000, 4, 1}, "00 00 00 40 00 00 00 00 04 00 01");
+}
+
+TEST(GoldenBytes, LdAllocationsAreFourBytesAndSixteenAnLd) {
+    expect_golden(GetLdAllocationsRequest{1, 3}, "01 03");
+    expect_golden(GetLdAllocationsResponse{4, LdGranularity::k1GiB, 1, {{1, 0x0200}}},
+                  "04 02 01 01 01 00 00 00 00 00 00 00 00 02 00 00 00 00 00 00");
+    expect_golden(SetLdAllocationsPayload{2, {{3, 0}}},
+                  "01 02 00 00 03 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
+}
+
+TEST(GoldenBytes, GenerateAerEventIsFortyBytes) {
+    std::string golden = "01 02 00 00 01 00 00 80 09";
+    for (int i = 1; i < 32; ++i) golden += " 00";
+    expect_golden(GenerateAerEventRequest{1, 2, 0x80000001, {9}}, golden);
+}
+
+TEST(GoldenBytes, ResponseMessageLimitIsOneByte) {
+    expect_golden(ResponseMessageLimit{10}, "0a");
+    expect_golden(SetResponseMessageLimitResponse{10}, "0a");
+}
+
+}  // namespace
+}  // namespace memtide::fmapi

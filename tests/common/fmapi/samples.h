@@ -1,0 +1,72 @@
+#pragma once
+
+#include <tuple>
+
+#include "common/fmapi/commands.h"
+
+// One filled value of every payload, for tests that go over all commands.
+namespace memtide::fmapi::test {
+
+inline Payload some_bytes(std::size_t n) {
+    Payload out;
+    for (std::size_t i = 0; i < n; ++i) out.push_back(static_cast<std::byte>(i + 1));
+    return out;
+}
+
+inline GetVirtualSwitchInfoResponse two_vcss() {
+    GetVirtualSwitchInfoResponse response;
+    response.vcss = {{.vcs = 0,
+                      .state = VcsState::kEnabled,
+                      .upstream_port = 0,
+                      .total_vppbs = 2,
+                      .vppbs = {{VppbBinding::kBoundLd, 2, 1}, {VppbBinding::kUnbound, 0xff, 0xff}}},
+                     {.vcs = 1,
+                      .state = VcsState::kEnabled,
+                      .upstream_port = 1,
+                      .total_vppbs = 1,
+                      .vppbs = {{VppbBinding::kBoundPort, 3, 0xff}}}};
+    return response;
+}
+
+inline IdBitmap ids(std::initializer_list<std::uint8_t> set) {
+    IdBitmap bitmap;
+    for (const auto id : set) bitmap.set(id);
+    return bitmap;
+}
+
+// A tuple, so that a test can visit them; a payload that several commands share is there once.
+inline auto all_samples() {
+    return std::tuple{
+        NoPayload{},
+        IdentifyResponse{0x1111, 0x2222, 0x3333, 0x4444, 0x4d54000100000001, 12, ComponentType::kType3},
+        BackgroundOperationStatusResponse{BackgroundOperationStatusResponse::make_status(true, 50),
+                                          Opcode::kBindVppb, ReturnCode::kBusy, 0x1234},
+        ResponseMessageLimit{10},
+        SetResponseMessageLimitResponse{11},
+        IdentifySwitchDeviceResponse{1, 3, 2, ids({0, 1, 2}), ids({0, 1}), 8, 1, 4},
+        GetPhysicalPortStateRequest{{0, 1, 2}},
+        GetPhysicalPortStateResponse{{PhysicalPort{.port = 0, .config_state = PortConfigState::kUpstream},
+                                      PhysicalPort{.port = 2,
+                                                   .config_state = PortConfigState::kDownstream,
+                                                   .device_mode = ConnectedDeviceMode::kCxl20,
+                                                   .device_type = ConnectedDeviceType::kType3Mld,
+                                                   .link_flags = kLinkPresent,
+                                                   .supported_lds = 4}}},
+        PhysicalPortControlRequest{7, PortOperation::kResetPpb},
+        PpbConfigRequest{2, PpbConfigRequest::make_access(0x104, true), 0xdeadbeef},
+        PpbConfigResponse{0x01020304},
+        GetVirtualSwitchInfoRequest{0, 255, {0, 1}},
+        two_vcss(),
+        BindVppbRequest{1, 2, 3, 4},
+        UnbindVppbRequest{1, 2, UnbindOption::kSurpriseHotRemove},
+        GenerateAerEventRequest{1, 2, 0x80000001, {9, 8, 7}},
+        TunnelRequest{2, TunnelTarget::kPort, MctpType::kCci, some_bytes(14)},
+        TunnelResponse{MctpType::kCci, some_bytes(13)},
+        GetLdInfoResponse{0x40000000, 4, 1},
+        GetLdAllocationsRequest{1, 3},
+        GetLdAllocationsResponse{4, LdGranularity::k512MiB, 1, {{1, 0}, {2, 3}}},
+        SetLdAllocationsPayload{2, {{1, 0}, {0, 0}}},
+    };
+}
+
+}  // namespace memtide::fmapi::test

@@ -1,0 +1,146 @@
+#include <algorithm>
+
+#include "cxl-emul/switch/allocation.h"
+#include "cxl-emul/switch/command_table.h"
+
+// Devices behind the ports: the FM-owned LD of an MLD (CXL 3.1, 7.6.7.4), and the memory device that an LD or
+// an SLD is (8.2.9).
+namespace memtide::emul {
+namespace {
+
+using fmapi::ReturnCode;
+
+// As QEMU's cxl-type3, which is what a host of a rack sees.
+constexpr std::uint16_t kVendor = 0x8086;
+constexpr std::uint16_t kDevice = 0x0d93;
+
+fmapi::IdentifyResponse type3_identity(SerialNumber serial) {
+    return {.vendor = kVendor,
+            .device = kDevice,
+            .subsystem_vendor = 0,
+            .subsystem = 0,
+            .serial = serial.value,
+            .max_message_size = kLargestMessage,
+            .component_type = fmapi::ComponentType::kType3};
+}
+
+// ---- the FM-owned LD of an MLD
+
+Outcome identify_device(const DeviceContext& context, const fmapi::NoPayload&) {
+    return done(type3_identity(context.device().config.serial));
+}
+
+Outcome ld_info(const DeviceContext& context, const fmapi::NoPayload&) {
+    const Device& device = context.device();
+    return done(fmapi::GetLdInfoResponse{.memory_size = device.config.size.value,
+                                         .ld_count = static_cast<std::uint16_t>(device.lds.size()),
+                                         .qos_telemetry = 0});
+}
+
+fmapi::LdGranularity granularity_of(const Device& device) {
+    if (device.config.granularity == gibibytes(1)) return fmapi::LdGranularity::k1GiB;
+    if (device.config.granularity == mebibytes(512)) return fmapi::LdGranularity::k512MiB;
+    return fmapi::LdGranularity::k256MiB;
+}
+
+fmapi::LdAllocation allocation_of(const Device& device, const Ld& ld) {
+    return {.range1 = ld.size / device.config.granularity, .range2 = 0};
+}
+
+Outcome get_allocations(const DeviceContext& context, const fmapi::GetLdAllocationsRequest& request) {
+    const Device& device = context.device();
+    if (request.first_ld >= device.lds.size()) return refuse(ReturnCode::kInvalidInput);
+    fmapi::GetLdAllocationsResponse response;
+    response.total_lds = static_cast<std::uint8_t>(device.lds.size());
+    response.granularity = granularity_of(device);
+    response.first_ld = request.first_ld;
+    const std::size_t listed = std::min<std::size_t>(device.lds.size() - request.first_ld, request.limit);
+    for (std::size_t i = 0; i < listed; ++i)
+        response.allocations.push_back(allocation_of(device, device.lds[request.first_ld + i]));
+    return done(response);
+}
+
+// Invalid Input for what can never be, for an LD that a host has, and for a second range: the memory of an LD
+// is in one piece here. Busy while an LD that would change is being erased. Resources Exhausted when an LD
+// finds no contiguous gap. Refused as a whole, then nothing has changed.
+Outcome set_allocations(const DeviceContext& context, const fmapi::SetLdAllocationsPayload& request) {
+    Device& device = context.device();
+    if (request.allocations.empty() || request.first_ld + request.allocations.size() > device.lds.size())
+        return refuse(ReturnCode::kInvalidInput);
+    std::vector<Bytes> sizes;
+    for (std::size_t i = 0; i < request.allocations.size(); ++i) {
+        const fmapi::LdAllocation& wanted = request.allocations[i];
+        if (wanted.range2 != 0 || wanted.range1 > device.config.size / device.config.granularity)
+            return refuse(ReturnCode::kInvalidInput);
+        sizes.push_back(device.config.granularity * wanted.range1);
+        const Ld& ld = device.lds[request.first_ld + i];
+        if (ld.size == sizes.back()) continue;
+        if (ld.taken_by) return refuse(ReturnCode::kInvalidInput);
+        if (ld.background.running) return refuse(ReturnCode::kBusy);
+    }
+    // The response would repeat the request.
+    if (!fits_response_limit(device, fmapi::encode(request).size())) return refuse(ReturnCode::kInvalidInput);
+
+    std::vector<Slice> current;
+    for (const Ld& ld : device.lds) current.push_back({ld.offset, ld.size});
+    const auto slices = allocate(current, device.config.size, request.first_ld, sizes);
+    if (!slices) return refuse(ReturnCode::kResourcesExhausted);
+    for (std::size_t i = 0; i < slices->size(); ++i) {
+        device.lds[i].offset = (*slices)[i].offset;
+        device.lds[i].size = (*slices)[i].size;
+    }
+    return done(request);
+}
+
+Outcome tunnel_to_ld(const DeviceContext& context, const fmapi::TunnelRequest& request) {
+    if (request.target != fmapi::TunnelTarget::kLd || request.id >= context.device().lds.size())
+        return refuse(ReturnCode::kInvalidInput);
+    return tunnel(request, [&](fmapi::MctpType type, const fmapi::Message& inner) {
+        return handle_ld({context.model, context.index, request.id}, type, inner);
+    });
+}
+
+constexpr Row<DeviceContext> kDeviceRows[] = {
+    row<fmapi::Identify, DeviceContext, identify_device>(),
+    row<fmapi::GetLdInfo, DeviceContext, ld_info>(),
+    row<fmapi::GetLdAllocations, DeviceContext, get_allocations>(),
+    row<fmapi::SetLdAllocations, DeviceContext, set_allocations>(),
+    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
+};
+
+// ---- an LD, or an SLD
+
+Outcome identify_ld(const LdContext& context, const fmapi::NoPayload&) {
+    return done(type3_identity(context.device().config.ld_serial(static_cast<unsigned>(context.index))));
+}
+
+// A host that has the LD could still be writing: Invalid Security State.
+Outcome sanitize(const LdContext& context, const fmapi::NoPayload&) {
+    Ld& ld = context.ld();
+    if (ld.background.running) return refuse(ReturnCode::kBusy);
+    if (ld.size.value == 0) return refuse(ReturnCode::kMediaDisabled);
+    if (ld.taken_by) return refuse(ReturnCode::kInvalidSecurityState);
+    return start(ld, fmapi::Opcode::kSanitize, SanitizeOperation{context.device_index, context.index}, true);
+}
+
+// No tunnel: an LD has nothing behind it.
+constexpr Row<LdContext> kLdRows[] = {
+    row<fmapi::Identify, LdContext, identify_ld>(),
+    row<fmapi::Sanitize, LdContext, sanitize>(),
+};
+
+}  // namespace
+
+Answer handle_device(const DeviceContext& context, fmapi::MctpType, const fmapi::Message& request) {
+    // Its CCI commands (type 08h) and its FM API commands (07h) have different opcodes: one table serves
+    // both.
+    return dispatch<DeviceContext>(context, kDeviceRows, request);
+}
+
+Answer handle_ld(const LdContext& context, fmapi::MctpType type, const fmapi::Message& request) {
+    if (type != fmapi::MctpType::kCci)
+        return make_answer(context.component(), request, refuse(ReturnCode::kUnsupported));
+    return dispatch<LdContext>(context, kLdRows, request);
+}
+
+}  // namespace memtide::emul

@@ -1,0 +1,217 @@
+#include "cxl-emul/switch/operations.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "common/log/log.h"
+
+namespace memtide::emul {
+namespace asio = boost::asio;
+namespace {
+
+using fmapi::ReturnCode;
+using Clock = std::chrono::steady_clock;
+
+ReturnCode code_of_media_error(ErrorCode error) {
+    switch (error) {
+        case ErrorCode::kNotFound:
+            return ReturnCode::kMediaDisabled;
+        case ErrorCode::kExhausted:
+            return ReturnCode::kResourcesExhausted;
+        case ErrorCode::kCancelled:
+            return ReturnCode::kAborted;
+        default:
+            return ReturnCode::kPermanentMediaFailure;
+    }
+}
+
+ReturnCode code_of_hotplug_error(ErrorCode error) {
+    switch (error) {
+        case ErrorCode::kConflict:
+        case ErrorCode::kTimeout:
+        case ErrorCode::kUnavailable:
+            return ReturnCode::kRetryRequired;
+        default:
+            return ReturnCode::kInternalError;
+    }
+}
+
+}  // namespace
+
+struct Operations::Running {
+    Running(const asio::any_io_executor& strand, Operation what, std::chrono::milliseconds time)
+        : operation(what), emulated_time(time), timer(strand) {}
+
+    Operation operation;
+    std::chrono::milliseconds emulated_time;
+    Clock::time_point started = Clock::now();
+    bool interrupted = false;
+    asio::steady_timer timer;
+    // Also held by the erasing thread.
+    std::shared_ptr<EraseControl> erase = std::make_shared<EraseControl>();
+
+    void interrupt() {
+        interrupted = true;
+        erase->cancel = true;
+        timer.cancel();
+    }
+};
+
+Operations::Operations(asio::any_io_executor strand, const SwitchConfig& config, SwitchModel& model,
+                       std::vector<std::shared_ptr<MediaFile>> media, std::shared_ptr<HotplugBackend> hotplug)
+    : strand_(std::move(strand)),
+      config_(config),
+      model_(model),
+      media_(std::move(media)),
+      hotplug_(std::move(hotplug)) {}
+
+void Operations::launch(const Operation& operation, std::shared_ptr<void> owner) {
+    const std::chrono::milliseconds times[] = {config_.bind_time, config_.unbind_time, config_.sanitize_time};
+    auto running = std::make_shared<Running>(strand_, operation, times[operation.index()]);
+    running_.push_back(running);
+    if (stopped_) running->interrupt();
+    asio::co_spawn(strand_, run(std::move(running), std::move(owner)), asio::detached);
+}
+
+void Operations::refresh_progress() {
+    for (const auto& running : running_) {
+        unsigned percent = 100;
+        if (running->emulated_time.count() > 0) {
+            const auto spent =
+                std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - running->started);
+            percent =
+                static_cast<unsigned>(std::min<std::int64_t>(100, spent * 100 / running->emulated_time));
+        }
+        if (std::holds_alternative<SanitizeOperation>(running->operation))
+            percent = std::min(percent, running->erase->percent.load());
+        // 100 is for operations that have ended.
+        component_of(model_, running->operation).background.percent = std::min(percent, 99u);
+    }
+}
+
+void Operations::obey_aborts() {
+    for (const auto& running : running_)
+        if (component_of(model_, running->operation).background.abort_requested) running->interrupt();
+}
+
+void Operations::stop() {
+    stopped_ = true;
+    for (const auto& running : running_) running->interrupt();
+}
+
+asio::awaitable<void> Operations::run(std::shared_ptr<Running> running, std::shared_ptr<void>) {
+    ReturnCode code = ReturnCode::kInternalError;
+    try {
+        code = co_await carry_out(*running);
+    } catch (const std::exception& e) {
+        log::error("background operation failed", {{"switch", config_.name}, {"error", e.what()}});
+    }
+    const Component::Background& background = component_of(model_, running->operation).background;
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - running->started);
+    log::info("background operation ended", {{"switch", config_.name},
+                                             {"operation", fmapi::to_string(background.opcode)},
+                                             {"code", fmapi::to_string(code)},
+                                             {"ms", took.count()}});
+    finish(model_, running->operation, code);
+    running_.remove(running);
+}
+
+asio::awaitable<ReturnCode> Operations::carry_out(Running& running) {
+    if (const auto* operation = std::get_if<BindOperation>(&running.operation))
+        co_return co_await bind(running, operation->vppb);
+    if (const auto* operation = std::get_if<UnbindOperation>(&running.operation))
+        co_return co_await unbind(running, *operation);
+    co_return co_await sanitize(running, std::get<SanitizeOperation>(running.operation));
+}
+
+asio::awaitable<bool> Operations::spend_time(Running& running) {
+    if (!running.interrupted && running.emulated_time.count() > 0) {
+        running.timer.expires_at(running.started + running.emulated_time);
+        boost::system::error_code ignored;
+        co_await running.timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+    co_return !running.interrupted;
+}
+
+HotplugSlot Operations::slot_of(VppbId id) const {
+    const Vcs& vcs = model_.vcss[id.vcs];
+    const PortConfig* upstream = config_.port(vcs.config.upstream_port);
+    return {config_.name, upstream->host.value_or(HostId()), vcs.config.id, id.vppb};
+}
+
+HotplugDevice Operations::device_at(VppbId id) const {
+    const VirtualBridge& bridge = std::as_const(model_).bridge(id);
+    const std::size_t device = model_.ports[bridge.port].device.value();
+    const Ld& ld = model_.devices[device].lds[bridge.ld];
+    return {.slot = slot_of(id),
+            .serial = model_.devices[device].config.ld_serial(static_cast<unsigned>(bridge.ld)),
+            .media_file = media_[device]->path(),
+            .offset = ld.offset,
+            .size = ld.size};
+}
+
+asio::awaitable<ReturnCode> Operations::bind(Running& running, VppbId id) {
+    if (!co_await spend_time(running)) co_return ReturnCode::kAborted;
+    const HotplugDevice device = device_at(id);
+    const std::size_t index = model_.ports[model_.bridge(id).port].device.value();
+    if (const auto there = media_[index]->check(); !there) {
+        log::error("bind refused", {{"switch", config_.name}, {"error", there.error()}});
+        co_return code_of_media_error(there.error().code);
+    }
+    // From here on the host may see the device.
+    model_.background.can_abort = false;
+    if (const auto attached = co_await hotplug_->attach(device); !attached) {
+        log::error("hot-plug failed", {{"switch", config_.name},
+                                       {"host", device.slot.host},
+                                       {"vppb", device.slot.vppb},
+                                       {"serial", device.serial},
+                                       {"error", attached.error()}});
+        co_return code_of_hotplug_error(attached.error().code);
+    }
+    co_return ReturnCode::kSuccess;
+}
+
+asio::awaitable<ReturnCode> Operations::unbind(Running& running, const UnbindOperation& operation) {
+    co_await spend_time(running);
+    if (stopped_) co_return ReturnCode::kAborted;
+    const HotplugSlot slot = slot_of(operation.vppb);
+    if (const auto detached = co_await hotplug_->detach(slot, operation.option); !detached) {
+        log::error("hot-unplug failed", {{"switch", config_.name},
+                                         {"host", slot.host},
+                                         {"vppb", slot.vppb},
+                                         {"error", detached.error()}});
+        co_return code_of_hotplug_error(detached.error().code);
+    }
+    co_return ReturnCode::kSuccess;
+}
+
+asio::awaitable<ReturnCode> Operations::sanitize(Running& running, const SanitizeOperation& operation) {
+    if (!eraser_) eraser_.emplace(1);
+    const Ld& ld = model_.devices[operation.device].lds[operation.ld];
+    // The thread shares only what it needs: it must never be the one that destroys this object.
+    auto erase = [media = media_[operation.device], control = running.erase, offset = ld.offset,
+                  size = ld.size]() -> asio::awaitable<Result<>> {
+        co_return media->erase(offset, size, *control);
+    };
+    const auto erased =
+        co_await asio::co_spawn(eraser_->get_executor(), std::move(erase), asio::use_awaitable);
+    if (!erased) {
+        log::error("sanitize failed", {{"switch", config_.name},
+                                       {"device", config_.devices[operation.device].name},
+                                       {"ld", operation.ld},
+                                       {"error", erased.error()}});
+        co_return code_of_media_error(erased.error().code);
+    }
+    // All zeros now; only the emulated time may be cut short.
+    if (!co_await spend_time(running)) co_return ReturnCode::kAborted;
+    co_return ReturnCode::kSuccess;
+}
+
+}  // namespace memtide::emul

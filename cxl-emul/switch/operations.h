@@ -1,0 +1,63 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "cxl-emul/switch/hotplug.h"
+#include "cxl-emul/switch/media.h"
+#include "cxl-emul/switch/model.h"
+
+namespace memtide::emul {
+
+// Carries out the background operations of one switch and its devices: at the hosts through the hot-plug
+// backend, at the media on a thread of its own. Everything else runs on `strand`, where all calls must come
+// from.
+class Operations {
+  public:
+    // `media` is in the order of config.devices.
+    Operations(boost::asio::any_io_executor strand, const SwitchConfig& config, SwitchModel& model,
+               std::vector<std::shared_ptr<MediaFile>> media, std::shared_ptr<HotplugBackend> hotplug);
+
+    // Runs an operation to its end. `owner` keeps what this refers to alive until then.
+    void launch(const Operation& operation, std::shared_ptr<void> owner);
+
+    // Brings Background::percent up to date.
+    void refresh_progress();
+    // Interrupts operations whose component was asked to abort.
+    void obey_aborts();
+    // Interrupts whatever can be interrupted.
+    void stop();
+
+    // What a bind of this vPPB gives its host. The vPPB must not be unbound.
+    [[nodiscard]] HotplugDevice device_at(VppbId id) const;
+
+  private:
+    struct Running;
+
+    boost::asio::awaitable<void> run(std::shared_ptr<Running> running, std::shared_ptr<void> owner);
+    boost::asio::awaitable<fmapi::ReturnCode> carry_out(Running& running);
+    boost::asio::awaitable<fmapi::ReturnCode> bind(Running& running, VppbId id);
+    boost::asio::awaitable<fmapi::ReturnCode> unbind(Running& running, const UnbindOperation& operation);
+    boost::asio::awaitable<fmapi::ReturnCode> sanitize(Running& running, const SanitizeOperation& operation);
+    // Spends the emulated time; false when it was interrupted.
+    boost::asio::awaitable<bool> spend_time(Running& running);
+    [[nodiscard]] HotplugSlot slot_of(VppbId id) const;
+
+    boost::asio::any_io_executor strand_;
+    const SwitchConfig& config_;
+    SwitchModel& model_;
+    std::vector<std::shared_ptr<MediaFile>> media_;
+    std::shared_ptr<HotplugBackend> hotplug_;
+    std::list<std::shared_ptr<Running>> running_;
+    bool stopped_ = false;
+    std::optional<boost::asio::thread_pool> eraser_;  // started when first needed
+};
+
+}  // namespace memtide::emul

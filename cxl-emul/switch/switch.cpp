@@ -1,0 +1,253 @@
+#include "cxl-emul/switch/switch.h"
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <list>
+#include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+#include "common/fmapi/mctp.h"
+#include "common/log/log.h"
+#include "cxl-emul/switch/commands.h"
+#include "cxl-emul/switch/listener.h"
+#include "cxl-emul/switch/media.h"
+#include "cxl-emul/switch/model.h"
+#include "cxl-emul/switch/operations.h"
+
+namespace memtide::emul {
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::size_t kMaxConnections = 64;
+constexpr std::size_t kReadSize = 4096;
+constexpr std::chrono::milliseconds kAcceptBackoff{100};
+
+class NoHotplug final : public HotplugBackend {
+  public:
+    asio::awaitable<Result<>> attach(HotplugDevice) override { co_return Result<>(); }
+    asio::awaitable<Result<>> detach(HotplugSlot, fmapi::UnbindOption) override { co_return Result<>(); }
+};
+
+}  // namespace
+
+std::shared_ptr<HotplugBackend> no_hotplug() { return std::make_shared<NoHotplug>(); }
+
+// Lives as long as a coroutine of it does. Everything but the constructor runs on the strand.
+class Switch::Impl : public std::enable_shared_from_this<Impl> {
+  public:
+    Impl(const asio::any_io_executor& executor, SwitchConfig config, std::vector<Listener> listeners,
+         std::vector<std::shared_ptr<MediaFile>> media, std::shared_ptr<HotplugBackend> hotplug)
+        : strand_(asio::make_strand(executor)),
+          config_(std::move(config)),
+          model_(config_),
+          operations_(strand_, config_, model_, std::move(media), std::move(hotplug)),
+          listeners_(std::move(listeners)) {
+        for (const Listener& listener : listeners_) addresses_.push_back(listener.address());
+    }
+
+    const asio::any_io_executor& strand() const { return strand_; }
+    const SwitchConfig& config() const { return config_; }
+    const std::vector<std::string>& addresses() const { return addresses_; }
+
+    void start() {
+        for (Listener& listener : listeners_)
+            asio::co_spawn(strand_, accept_connections(listener, shared_from_this()), asio::detached);
+    }
+
+    void stop() {
+        stopped_ = true;
+        for (Listener& listener : listeners_) listener.close();
+        error_code ignored;
+        for (StreamSocket* connection : connections_) connection->close(ignored);
+        operations_.stop();
+    }
+
+    fmapi::Message answer(fmapi::MctpType type, const fmapi::Message& request) {
+        operations_.refresh_progress();
+        Answer answer = handle(model_, type, request);
+        log::debug("command", {{"switch", config_.name},
+                               {"request", fmapi::to_string(request)},
+                               {"code", fmapi::to_string(answer.response.return_code)}});
+        if (answer.started) operations_.launch(*answer.started, shared_from_this());
+        operations_.obey_aborts();
+        return std::move(answer.response);
+    }
+
+    std::vector<VppbStatus> vppbs() const {
+        std::vector<VppbStatus> all;
+        for (std::size_t vcs = 0; vcs < model_.vcss.size(); ++vcs)
+            for (std::size_t vppb = 0; vppb < model_.vcss[vcs].vppbs.size(); ++vppb)
+                all.push_back(status_of({vcs, static_cast<std::uint8_t>(vppb)}));
+        return all;
+    }
+
+    void set_host_link(const HostId& host, bool up) {
+        for (Port& port : model_.ports)
+            if (port.config.host == host) port.host_link_up = up;
+    }
+
+  private:
+    VppbStatus status_of(VppbId id) const {
+        const VirtualBridge& bridge = model_.bridge(id);
+        const Vcs& vcs = model_.vcss[id.vcs];
+        VppbStatus status;
+        status.vcs = vcs.config.id;
+        status.vppb = id.vppb;
+        status.host = config_.port(vcs.config.upstream_port)->host.value_or(HostId());
+        status.state = static_cast<VppbStatus::State>(bridge.state);
+        if (bridge.state == VirtualBridge::State::kUnbound) return status;
+        const Device& device = model_.device_of(bridge);
+        const HotplugDevice bound = operations_.device_at(id);
+        status.device = device.config.name;
+        status.ld = device.is_mld() ? LdId{static_cast<std::uint16_t>(bridge.ld)} : kWholeDevice;
+        status.port = model_.ports[bridge.port].config.id;
+        status.serial = bound.serial;
+        status.offset = bound.offset;
+        status.size = bound.size;
+        return status;
+    }
+
+    asio::awaitable<void> accept_connections(Listener& listener, std::shared_ptr<Impl> self) {
+        while (!stopped_) {
+            auto socket = co_await listener.accept();
+            if (stopped_) break;
+            if (!socket) {
+                log::error("accept failed", {{"switch", config_.name}, {"error", socket.error()}});
+                asio::steady_timer pause(strand_, kAcceptBackoff);
+                co_await pause.async_wait(asio::use_awaitable);
+                continue;
+            }
+            if (connections_.size() >= kMaxConnections) {
+                log::warning("connection refused: too many",
+                             {{"switch", config_.name}, {"listener", listener.address()}});
+                continue;
+            }
+            asio::co_spawn(strand_, serve(*std::move(socket), listener.address(), self), asio::detached);
+        }
+    }
+
+    // One connection: requests are answered in order, each before more is read, so that buffers stay small
+    // whatever the peer does.
+    asio::awaitable<void> serve(StreamSocket socket, std::string listener, std::shared_ptr<Impl>) {
+        const auto entry = connections_.insert(connections_.end(), &socket);
+        log::debug("connection opened", {{"switch", config_.name}, {"listener", listener}});
+        std::string end;
+        try {
+            end = co_await converse(socket);
+        } catch (const std::exception& e) {
+            end = e.what();
+        }
+        if (end.empty())
+            log::debug("connection closed", {{"switch", config_.name}, {"listener", listener}});
+        else
+            log::warning("connection dropped",
+                         {{"switch", config_.name}, {"listener", listener}, {"reason", end}});
+        connections_.erase(entry);
+    }
+
+    // Why it ended; empty when the peer closed between messages, or the switch stops.
+    asio::awaitable<std::string> converse(StreamSocket& socket) {
+        fmapi::PacketAssembler assembler;
+        std::array<std::byte, kReadSize> buffer;
+        while (!stopped_) {
+            error_code error;
+            const std::size_t got = co_await socket.async_read_some(
+                asio::buffer(buffer), asio::redirect_error(asio::use_awaitable, error));
+            if (stopped_) break;
+            if (error == asio::error::eof && assembler.pending() == 0) break;
+            if (error == asio::error::eof) co_return "the peer closed in the middle of a message";
+            if (error) co_return error.message();
+            assembler.feed(std::span(buffer).first(got));
+            for (auto next = assembler.next(); !next || *next; next = assembler.next()) {
+                if (!next) co_return next.error().message;
+                if ((*next)->message.is_response) continue;  // to nothing that was asked
+                co_await reply(socket, **next, error);
+                if (error) co_return stopped_ ? "" : error.message();
+            }
+        }
+        co_return "";
+    }
+
+    asio::awaitable<void> reply(StreamSocket& socket, const fmapi::MctpMessage& request, error_code& error) {
+        const auto packets = fmapi::to_packets({.route = fmapi::reply_route(request.route),
+                                                .type = request.type,
+                                                .message = answer(request.type, request.message)});
+        co_await asio::async_write(socket, asio::buffer(packets),
+                                   asio::redirect_error(asio::use_awaitable, error));
+    }
+
+    asio::any_io_executor strand_;
+    SwitchConfig config_;
+    SwitchModel model_;
+    Operations operations_;
+    std::vector<Listener> listeners_;
+    std::vector<std::string> addresses_;
+    std::list<StreamSocket*> connections_;
+    bool stopped_ = false;
+};
+
+Switch::Switch(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Switch::~Switch() { stop(); }
+
+Result<std::unique_ptr<Switch>> Switch::open(asio::any_io_executor executor, const Topology& topology,
+                                             const SwitchConfig& config,
+                                             std::shared_ptr<HotplugBackend> hotplug) {
+    const auto context = "switch " + config.name.value;
+    std::vector<std::shared_ptr<MediaFile>> media;
+    for (const DeviceConfig& device : config.devices) {
+        auto file = MediaFile::open(topology.media_file(config, device), device.size);
+        if (!file) return std::unexpected(std::move(file.error()).with_context(context));
+        media.push_back(*std::move(file));
+    }
+    std::vector<Listener> listeners;
+    for (const Endpoint& endpoint : config.listen) {
+        auto listener = Listener::open(executor, endpoint);
+        if (!listener) return std::unexpected(std::move(listener.error()).with_context(context));
+        listeners.push_back(*std::move(listener));
+    }
+    return std::unique_ptr<Switch>(new Switch(std::make_shared<Impl>(executor, config, std::move(listeners),
+                                                                     std::move(media), std::move(hotplug))));
+}
+
+void Switch::start() {
+    asio::post(impl_->strand(), [impl = impl_] { impl->start(); });
+}
+
+void Switch::stop() {
+    asio::post(impl_->strand(), [impl = impl_] { impl->stop(); });
+}
+
+const SwitchId& Switch::name() const { return impl_->config().name; }
+
+const std::vector<std::string>& Switch::addresses() const { return impl_->addresses(); }
+
+asio::awaitable<fmapi::Message> Switch::execute(fmapi::Message request) {
+    auto run = [](std::shared_ptr<Impl> impl, fmapi::Message message) -> asio::awaitable<fmapi::Message> {
+        co_return impl->answer(fmapi::MctpType::kFmApi, message);
+    };
+    co_return co_await asio::co_spawn(impl_->strand(), run(impl_, std::move(request)), asio::use_awaitable);
+}
+
+asio::awaitable<std::vector<VppbStatus>> Switch::vppbs() {
+    auto run = [](std::shared_ptr<Impl> impl) -> asio::awaitable<std::vector<VppbStatus>> {
+        co_return impl->vppbs();
+    };
+    co_return co_await asio::co_spawn(impl_->strand(), run(impl_), asio::use_awaitable);
+}
+
+void Switch::set_host_link(const HostId& host, bool up) {
+    asio::post(impl_->strand(), [impl = impl_, host, up] { impl->set_host_link(host, up); });
+}
+
+}  // namespace memtide::emul

@@ -1,0 +1,179 @@
+#include "cxl-emul/switch/topology.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/config/yaml.h"
+#include "cxl-emul/switch/topology_check.h"
+
+namespace memtide::emul {
+namespace {
+
+constexpr std::uint64_t kMaxId = 254;  // FFh stands for "none" or "all" on the wire
+constexpr std::uint64_t kDefaultSwitchSerial = 0x4d54535700000000;  // "MTSW"
+
+std::uint8_t read_id(const YamlValue& value) { return static_cast<std::uint8_t>(value.integer(0, kMaxId)); }
+
+std::chrono::milliseconds read_time(const YamlMap& map, std::string_view key) {
+    const auto value = map.get(key);
+    return std::chrono::milliseconds(value ? value->milliseconds() : 0);
+}
+
+PortConfig read_port(const YamlMap& map) {
+    PortConfig port;
+    port.id = read_id(map.require("id"));
+    if (const auto host = map.get("host")) port.host = HostId(host->name());
+    if (const auto device = map.get("device")) {
+        port.device = DeviceId(device->name());
+        if (port.host) device->reject("a port has a host or a device, not both");
+    }
+    return port;
+}
+
+VcsConfig read_vcs(const YamlMap& map) {
+    VcsConfig vcs;
+    vcs.id = read_id(map.require("id"));
+    vcs.upstream_port = read_id(map.require("upstream_port"));
+    vcs.vppbs = static_cast<std::uint8_t>(map.require("vppbs").integer(1, 255));
+    return vcs;
+}
+
+DeviceKind read_kind(const YamlValue& value) {
+    const std::string text = value.string();
+    if (text != "sld" && text != "mld") value.reject(fmt::format("\"{}\" is neither sld nor mld", text));
+    return text == "mld" ? DeviceKind::kMld : DeviceKind::kSld;
+}
+
+Bytes read_granularity(const YamlValue& value) {
+    const Bytes granularity = value.bytes();
+    for (const Bytes known : {mebibytes(256), mebibytes(512), gibibytes(1)})
+        if (granularity == known) return granularity;
+    value.reject("granularity must be 256MiB, 512MiB or 1GiB");
+    return kCxlGranule;
+}
+
+DeviceConfig read_device(const YamlMap& map) {
+    DeviceConfig device;
+    device.name = DeviceId(map.require("name").name());
+    device.kind = read_kind(map.require("kind"));
+    device.serial = map.require("serial").serial();
+    device.size = map.require("size").bytes_multiple_of(kCxlGranule);
+    const auto granularity = map.get("granularity");
+    const auto lds = map.get("lds");
+    if (device.kind == DeviceKind::kSld) {
+        for (const auto& key : {granularity, lds})
+            if (key) key->reject("only an mld has this");
+        return device;
+    }
+    if (granularity) device.granularity = read_granularity(*granularity);
+    for (const YamlValue& ld : map.require("lds").list()) device.lds.push_back(ld.bytes());
+    return device;
+}
+
+std::string read_media(const YamlValue& value) {
+    std::string path = value.string();
+    if (!path.starts_with('/')) value.reject("must be the absolute path of a folder");
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    return path;
+}
+
+SwitchConfig read_switch(const YamlMap& map, std::size_t index) {
+    SwitchConfig config;
+    config.name = SwitchId(map.require("name").name());
+    const auto serial = map.get("serial");
+    config.serial = serial ? serial->serial() : SerialNumber{kDefaultSwitchSerial + index};
+    for (const YamlValue& item : map.require("listen").list()) {
+        auto endpoint = parse_endpoint(item.string());
+        if (endpoint)
+            config.listen.push_back(*std::move(endpoint));
+        else
+            item.reject(endpoint.error().message);
+    }
+    if (const auto media = map.get("media")) config.media = read_media(*media);
+    config.bind_time = read_time(map, "bind_time");
+    config.unbind_time = read_time(map, "unbind_time");
+    config.sanitize_time = read_time(map, "sanitize_time");
+    for (const YamlValue& port : map.require("ports").list()) config.ports.push_back(read_port(port.map()));
+    for (const YamlValue& vcs : map.require("vcss").list()) config.vcss.push_back(read_vcs(vcs.map()));
+    for (const YamlValue& device : map.require("devices").list())
+        config.devices.push_back(read_device(device.map()));
+    return config;
+}
+
+HostConfig read_host(const YamlMap& map) {
+    HostConfig host;
+    host.name = HostId(map.require("name").name());
+    if (const auto memory = map.get("memory")) host.memory = memory->bytes_multiple_of(mebibytes(1));
+    if (const auto cpus = map.get("cpus")) host.cpus = static_cast<unsigned>(cpus->integer(1, 255));
+    return host;
+}
+
+Result<Topology> read(const YamlDocument& document) {
+    const YamlMap root = document.root();
+    Topology topology;
+    topology.name = root.require("name").name();
+    const std::vector<YamlValue> switches = root.require("switches").list();
+    for (std::size_t i = 0; i < switches.size(); ++i)
+        topology.switches.push_back(read_switch(switches[i].map(), i));
+    if (const auto hosts = root.get("hosts"))
+        for (const YamlValue& host : hosts->list()) topology.hosts.push_back(read_host(host.map()));
+    if (auto types = document.check(); !types) return std::unexpected(types.error());
+
+    check_topology(root, topology);
+    if (auto sense = document.check(); !sense) return std::unexpected(sense.error());
+    return topology;
+}
+
+}  // namespace
+
+SerialNumber DeviceConfig::ld_serial(unsigned ld) const {
+    return kind == DeviceKind::kSld ? serial : SerialNumber{serial.value + 1 + ld};
+}
+
+const PortConfig* SwitchConfig::port(std::uint8_t id) const {
+    const auto found = std::ranges::find(ports, id, &PortConfig::id);
+    return found == ports.end() ? nullptr : &*found;
+}
+
+const DeviceConfig* SwitchConfig::device(const DeviceId& device_name) const {
+    const auto found = std::ranges::find(devices, device_name, &DeviceConfig::name);
+    return found == devices.end() ? nullptr : &*found;
+}
+
+const VcsConfig* SwitchConfig::vcs_of(const HostId& host) const {
+    for (const VcsConfig& vcs : vcss) {
+        const PortConfig* upstream = port(vcs.upstream_port);
+        if (upstream != nullptr && upstream->host == host) return &vcs;
+    }
+    return nullptr;
+}
+
+const SwitchConfig* Topology::find_switch(const SwitchId& switch_name) const {
+    const auto found = std::ranges::find(switches, switch_name, &SwitchConfig::name);
+    return found == switches.end() ? nullptr : &*found;
+}
+
+const HostConfig* Topology::find_host(const HostId& host) const {
+    const auto found = std::ranges::find(hosts, host, &HostConfig::name);
+    return found == hosts.end() ? nullptr : &*found;
+}
+
+std::string Topology::media_file(const SwitchConfig& in, const DeviceConfig& device) const {
+    return fmt::format("{}/memtide-{}-{}.media", in.media, name, device.name.value);
+}
+
+Result<Topology> load_topology(const std::string& path) {
+    auto document = YamlDocument::load(path);
+    if (!document) return std::unexpected(document.error());
+    return read(*document);
+}
+
+Result<Topology> parse_topology(std::string_view text, std::string name) {
+    auto document = YamlDocument::parse(text, std::move(name));
+    if (!document) return std::unexpected(document.error());
+    return read(*document);
+}
+
+}  // namespace memtide::emul

@@ -24,6 +24,7 @@
 
 namespace memtide::fm {
 
+class Core;
 class FmApiClient;
 class Store;
 
@@ -152,9 +153,8 @@ class Manager {
     [[nodiscard]] std::uint64_t last_event() const;
 
   private:
-    class Impl;
-    explicit Manager(std::unique_ptr<Impl> impl);
-    std::unique_ptr<Impl> impl_;
+    explicit Manager(std::shared_ptr<Core> core);
+    std::shared_ptr<Core> core_;  // shared with its own coroutines, which may outlive the facade
 };
 
 }  // namespace memtide::fm

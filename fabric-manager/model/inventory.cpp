@@ -270,6 +270,15 @@ void Inventory::carved(const CompositionId& id) {
     claim.planned.clear();
 }
 
+void Inventory::resize(const LdAddress& address, Bytes size, SerialNumber serial) {
+    LogicalDevice* entry = find_ld(address);
+    if (entry == nullptr) return;
+    if (entry->size != size) entry->clean = false;
+    entry->size = size;
+    if (serial.value != 0) entry->serial = serial;
+    settle(*entry, devices_[address.device].switch_id);
+}
+
 void Inventory::set_clean(const LdAddress& address, bool clean) {
     LogicalDevice* entry = find_ld(address);
     if (entry != nullptr) entry->clean = clean && !entry->bound_at;

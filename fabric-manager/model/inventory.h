@@ -65,6 +65,8 @@ class Inventory {
     void release(const CompositionId& id);
     // The carve is done: LDs other than its own are no longer held.
     void carved(const CompositionId& id);
+    // An LD has another size now; it is not clean then.
+    void resize(const LdAddress& ld, Bytes size, SerialNumber serial);
     void set_clean(const LdAddress& ld, bool clean);
     void set_quarantined(const LdAddress& ld, bool quarantined);
     // Every LD of the device that is not bound loses its clean mark: its memory may have moved.

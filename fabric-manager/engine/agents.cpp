@@ -1,0 +1,101 @@
+// Desired and observed states of hosts.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "fabric-manager/engine/core.h"
+
+namespace memtide::fm {
+
+namespace {
+
+std::unexpected<Problem> refuse_unknown(const HostId& id) {
+    return refuse(problem::kUnknownHost, fmt::format("no host named {}", id.value), ErrorCode::kNotFound);
+}
+
+Event host_event(std::string type, const HostId& host, std::string code, std::string detail) {
+    Event event;
+    event.type = std::move(type);
+    event.host = host;
+    event.code = std::move(code);
+    event.detail = std::move(detail);
+    return event;
+}
+
+}  // namespace
+
+Async<Outcome<DesiredState>> Core::desired(HostId id, std::optional<std::uint64_t> after,
+                                           Milliseconds timeout) {
+    const std::shared_ptr<Core> self = shared_from_this();
+    const SteadyTime deadline = std::chrono::steady_clock::now() + timeout;
+    const Host* host = inventory_.host(id);
+    if (host == nullptr) co_return refuse_unknown(id);
+    AgentState& agent = *agents_.at(id);
+    while (after && *after == host->revision) {
+        if (stopping_)
+            co_return refuse(problem::kInternalError, "the manager is stopping", ErrorCode::kCancelled);
+        if (std::chrono::steady_clock::now() >= deadline) break;
+        co_await agent.changed.wait_until(deadline);
+        if ((co_await boost::asio::this_coro::cancellation_state).cancelled() !=
+            boost::asio::cancellation_type::none)
+            co_return refuse(problem::kInternalError, "cancelled", ErrorCode::kCancelled);
+    }
+    DesiredState state{host->revision, id, {}};
+    for (const CompositionId& one : agent.active)
+        if (std::optional<DesiredComposition> desired = desired_of(find(one)->c))
+            state.compositions.push_back(*std::move(desired));
+    co_return state;
+}
+
+Outcome<> Core::check_report(const HostId& id, const ObservedReport& report) {
+    for (const ObservedComposition& one : report.compositions) {
+        const EntryPtr entry = find(one.id);
+        if (!entry || entry->c.host != id) {
+            const std::string detail = fmt::format(
+                "composition {} does not belong to host {}; nothing of the report "
+                "was applied",
+                one.id.value, id.value);
+            emit(host_event("host.refused", id, std::string(problem::kNotYourComposition), detail));
+            return refuse(problem::kNotYourComposition, detail, ErrorCode::kPermission);
+        }
+        // Until a carved LD was identified its serial number is not known, and no agent can know it either.
+        if (entry->c.serial.value != 0 && one.serial != entry->c.serial)
+            return refuse(problem::kInvalidRequest,
+                          fmt::format("composition {} has serial number {}, not {}", one.id.value,
+                                      format_serial(entry->c.serial), format_serial(one.serial)));
+    }
+    return {};
+}
+
+Outcome<> Core::observed(const HostId& id, ObservedReport report) {
+    Host* host = inventory_.host(id);
+    if (host == nullptr) return refuse_unknown(id);
+    if (report.boot_id.empty()) return refuse(problem::kInvalidRequest, "boot_id must not be empty");
+    if (Outcome<> ok = check_report(id, report); !ok) return ok;
+
+    AgentState& agent = *agents_.at(id);
+    if (!agent.reported)
+        emit(host_event("host.agent", id, "", "its agent, version " + report.agent_version + ", reports"));
+    else if (agent.boot_id != report.boot_id)
+        emit(host_event("host.rebooted", id, "", "its agent reports another boot id"));
+    for (const Warning& warning : report.warnings)
+        if (std::ranges::find(host->warnings, warning) == host->warnings.end())
+            emit(host_event("host.warning", id, warning.code, warning.detail));
+
+    agent.reported = true;
+    agent.boot_id = report.boot_id;
+    agent.revision_seen = report.revision_seen;
+    agent.compositions.clear();
+    for (ObservedComposition& one : report.compositions)
+        if (agent.active.contains(one.id)) agent.compositions[one.id] = std::move(one);
+    host->last_report = now();
+    host->agent_version = std::move(report.agent_version);
+    host->boot_id = std::move(report.boot_id);
+    host->revision_seen = report.revision_seen;
+    host->memdevs = std::move(report.memdevs);
+    host->warnings = std::move(report.warnings);
+    kick(agent.active);
+    return {};
+}
+
+}  // namespace memtide::fm

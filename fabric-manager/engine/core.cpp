@@ -1,0 +1,180 @@
+#include "fabric-manager/engine/core.h"
+
+#include <algorithm>
+#include <exception>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <fmt/format.h>
+
+#include "common/log/log.h"
+#include "fabric-manager/engine/meters.h"
+
+namespace memtide::fm {
+
+Core::Core(boost::asio::any_io_executor executor, ManagerConfig config, std::unique_ptr<Store> store,
+           metrics::Registry& metrics)
+    : executor_(executor),
+      config_(std::move(config)),
+      store_(std::move(store)),
+      metrics_(metrics),
+      stop_(executor),
+      drained_(executor),
+      key_done_(executor),
+      deadlines_changed_(executor),
+      event_added_(executor),
+      random_(std::random_device{}()) {}
+
+Result<> Core::set_up(FmApiClients clients) {
+    for (const ManagerSwitch& one : config_.switches) {
+        const auto client = clients.find(one.id);
+        if (client == clients.end() || !client->second)
+            return fail(ErrorCode::kInvalidArgument, fmt::format("switch {} has no client", one.id.value));
+        if (switches_.contains(one.id))
+            return fail(ErrorCode::kInvalidArgument, fmt::format("two switches are named {}", one.id.value));
+        inventory_.add_switch(one.id, one.address);
+        switches_[one.id] = std::make_unique<SwitchState>(executor_);
+        switches_[one.id]->client = client->second;
+    }
+    std::map<HostAttachment, HostId> taken;
+    for (const ManagerHost& one : config_.hosts) {
+        if (agents_.contains(one.id))
+            return fail(ErrorCode::kInvalidArgument, fmt::format("two hosts are named {}", one.id.value));
+        for (const HostAttachment& at : one.attach) {
+            if (!switches_.contains(at.switch_id))
+                return fail(ErrorCode::kInvalidArgument,
+                            fmt::format("host {} is attached to switch {}, which is not configured",
+                                        one.id.value, at.switch_id.value));
+            const auto [other, fresh] = taken.emplace(at, one.id);
+            if (!fresh)
+                return fail(ErrorCode::kInvalidArgument,
+                            fmt::format("VCS {} of {} is attached to both {} and {}", at.vcs,
+                                        at.switch_id.value, other->second.value, one.id.value));
+        }
+        inventory_.add_host(one.id, one.attach);
+        agents_[one.id] = std::make_unique<AgentState>(executor_);
+    }
+    set_up_metrics();
+    return load();
+}
+
+// Goes back to where the journal ends. Nothing is known of the hardware yet: every switch is in doubt.
+Result<> Core::load() {
+    Result<StoreContents> contents = store_->load();
+    if (!contents) return std::unexpected(std::move(contents.error()).with_context("load the journal"));
+    for (const HostRecord& record : contents->hosts) {
+        const auto agent = agents_.find(record.host);
+        if (agent == agents_.end()) continue;
+        agent->second->next_revision = record.revision;
+        inventory_.host(record.host)->revision = record.revision;
+    }
+    for (const LdRecord& record : contents->lds) ld_records_[record.serial] = record;
+    for (IdempotencyRecord& record : contents->idempotency) {
+        key_order_.push_back(record.key);
+        keys_[record.key] = Key{record.body_hash, std::move(record.answer)};
+    }
+    next_event_ = contents->last_event + 1;
+    published_event_ = contents->last_event;
+    oldest_event_ = contents->first_event;
+    for (Composition& c : contents->compositions) {
+        if (!is_end(c.state)) {
+            if (!agents_.contains(c.host) || !switches_.contains(c.where.switch_id))
+                return fail(
+                    ErrorCode::kInvalidArgument,
+                    fmt::format("composition {} is not over, but its host {} or its switch {} is not in the "
+                                "configuration any more: put them back, release it, then remove them",
+                                c.id.value, c.host.value, c.where.switch_id.value));
+            if (Result<> claimed = inventory_.claim(c); !claimed)
+                return fail(ErrorCode::kProtocol,
+                            fmt::format("the journal contradicts itself: {}", claimed.error().message));
+        }
+        // The time in which no manager ran is not its overhead.
+        if (c.phase_started != Time{}) c.phase_waited_ms += std::max(0.0, to_ms(now() - c.updated));
+        next_sequence_ = std::max(next_sequence_, c.sequence + 1);
+        add_entry(std::make_shared<Entry>(executor_, std::move(c)));
+    }
+    return {};
+}
+
+void Core::start() {
+    for (const auto& [id, state] : switches_) spawn(run_switch(id));
+    spawn(run_deadlines());
+    spawn(run_quarantine());
+    for (const auto& [id, entry] : entries_) {
+        if (is_end(entry->c.state)) continue;
+        watch_deadlines(entry);
+        kick(entry);
+    }
+}
+
+void Core::abandon() {
+    stopping_ = true;
+    stop_.notify_all();
+    drained_.notify_all();
+    key_done_.notify_all();
+    deadlines_changed_.notify_all();
+    event_added_.notify_all();
+    for (const auto& [id, state] : switches_) {
+        state->read_now.notify_all();
+        state->client->close();
+    }
+    for (const auto& [id, agent] : agents_) agent->changed.notify_all();
+    for (const auto& [id, entry] : entries_) {
+        entry->kick.notify_all();
+        entry->changed.notify_all();
+    }
+}
+
+Async<> Core::stop() {
+    const std::shared_ptr<Core> self = shared_from_this();
+    abandon();
+    while (running_ > 0) co_await drained_.wait_until(SteadyTime::max());
+}
+
+// Runs it in the background; it may use the Core to its end.
+void Core::spawn(Async<> coroutine) {
+    ++running_;
+    boost::asio::co_spawn(
+        executor_, std::move(coroutine), [self = shared_from_this()](std::exception_ptr failure) {
+            --self->running_;
+            if (self->running_ == 0) self->drained_.notify_all();
+            if (!failure) return;
+            try {
+                std::rethrow_exception(failure);
+            } catch (const std::exception& e) {
+                log::error("background work of the fabric manager ended early", {{"error", e.what()}});
+            }
+        });
+}
+
+Async<> Core::pause_us(std::chrono::microseconds duration) {
+    if (stopping_) co_return;
+    co_await stop_.wait_until(std::chrono::steady_clock::now() + duration);
+}
+
+void Core::point(std::string_view what, std::string_view detail) const {
+    if (config_.sync_point) config_.sync_point(fmt::format("{}:{}", what, detail));
+}
+
+// --- Metrics
+// ------------------------------------------------------------------------------------------------
+
+void Core::set_up_metrics() {
+    meters_ = std::make_shared<Meters>(metrics_);
+    metrics_.before_render([weak = weak_from_this()] {
+        const std::shared_ptr<Core> self = weak.lock();
+        if (!self) return;
+        const Pool pool = self->inventory_.pool();
+        Meters& meters = *self->meters_;
+        meters.capacity.set(static_cast<double>(pool.capacity.value));
+        meters.free.set(static_cast<double>(pool.free.value));
+        meters.composed.set(static_cast<double>(pool.composed.value));
+        meters.quarantined.set(static_cast<double>(pool.quarantined.value));
+        meters.active.set(static_cast<double>(self->entries_.size() - self->ended_.size()));
+        for (const auto& [id, one] : self->inventory_.switches())
+            self->metrics_.gauge("memtide_fm_switch_up", "1 when the switch answers", {{"switch", id.value}})
+                .set(one.up ? 1 : 0);
+    });
+}
+
+}  // namespace memtide::fm

@@ -1,0 +1,258 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/fmapi/opcode.h"
+#include "fabric-manager/engine/async.h"
+#include "fabric-manager/engine/manager.h"
+#include "fabric-manager/engine/next_step.h"
+#include "fabric-manager/fmapi/client.h"
+#include "fabric-manager/model/inventory.h"
+#include "fabric-manager/placement/placement.h"
+#include "fabric-manager/store/store.h"
+
+// Inside of the engine; manager.h is its face. One Core holds what the manager knows; its parts:
+//   journal.cpp   every change of a composition: durable first, then visible
+//   job.cpp       the loop that takes one composition from step to step
+//   effects.cpp   what a step does to a switch
+//   fabric.cpp    reading switches, adopting what is found bound
+//   requests.cpp  what clients ask for
+//   agents.cpp    desired and observed states of hosts
+//   events.cpp    events and their subscribers
+namespace memtide::fm {
+
+struct FabricReading;
+
+template <typename T = void>
+using Async = boost::asio::awaitable<T>;
+
+// A composition and what this process remembers about it.
+struct Entry {
+    Entry(boost::asio::any_io_executor executor, Composition composition)
+        : c(std::move(composition)), journal(executor), changed(executor), kick(executor) {}
+
+    Composition c;       // as it is on the disk, but for waiting_for and holders
+    AsyncMutex journal;  // one journal entry at a time
+    Signal changed;      // for long polls
+    Signal kick;         // for its job, when it pauses before a retry
+    bool job_running = false;
+    bool look_again = false;  // something changed while the job ran
+    int failures = 0;         // of the step at hand, in a row
+    std::string last_trouble;
+    double waited_ms = 0;                  // not yet in c.phase_waited_ms
+    std::optional<SteadyTime> agent_wait;  // since when the agent is waited for
+    bool overdue_told = false;
+};
+using EntryPtr = std::shared_ptr<Entry>;
+
+// A change of a composition on its way to the disk.
+struct Draft {
+    Composition c;
+    std::vector<LdRecord> lds;
+    std::optional<IdempotencyRecord> idempotency;
+    std::string detail;  // of the state event
+    std::string code;
+    std::vector<Event> events;
+};
+
+// What this process knows of a host's agent.
+struct AgentState {
+    explicit AgentState(boost::asio::any_io_executor executor) : changed(executor) {}
+    bool reported = false;
+    std::string boot_id;
+    std::uint64_t revision_seen = 0;
+    std::map<CompositionId, ObservedComposition> compositions;
+    std::set<CompositionId> active;   // compositions of the host that have not ended
+    std::uint64_t next_revision = 0;  // of the desired state; the published one is Host::revision
+    Signal changed;                   // of the published revision
+};
+
+struct SwitchState {
+    explicit SwitchState(boost::asio::any_io_executor executor) : operation(executor), read_now(executor) {}
+    std::shared_ptr<FmApiClient> client;
+    AsyncMutex operation;  // one background operation, or one reading, at a time
+    Signal read_now;
+    bool doubtful = true;  // what is known of it may be wrong until it has been read
+    bool tried = false;    // was asked at least once
+    std::set<CompositionId> active;
+    std::map<std::uint8_t, std::string> unreadable;  // by port, as last told
+};
+
+class Core : public std::enable_shared_from_this<Core> {
+  public:
+    Core(boost::asio::any_io_executor executor, ManagerConfig config, std::unique_ptr<Store> store,
+         metrics::Registry& metrics);
+
+    Result<> set_up(FmApiClients clients);
+    void start();
+    Async<> stop();
+    // Without waiting: for a Manager that is destroyed.
+    void abandon();
+    void close_store() { store_.reset(); }
+
+    // requests.cpp
+    Async<Outcome<Created>> create(CompositionRequest request, std::optional<IdempotencyKey> key);
+    Async<Outcome<Composition>> release(CompositionId id, bool force);
+    Outcome<Composition> get(const CompositionId& id) const;
+    CompositionPage list(const CompositionQuery& query) const;
+    Async<Outcome<Composition>> wait(CompositionId id, CompositionState state, Milliseconds timeout);
+
+    // fabric.cpp
+    const Inventory& inventory() const { return inventory_; }
+    std::vector<Host> hosts() const;
+    Readiness readiness() const;
+
+    // agents.cpp
+    Async<Outcome<DesiredState>> desired(HostId host, std::optional<std::uint64_t> after,
+                                         Milliseconds timeout);
+    Outcome<> observed(const HostId& host, ObservedReport report);
+    Outcome<> check_report(const HostId& host, const ObservedReport& report);
+
+    // events.cpp
+    Async<Outcome<std::vector<Event>>> events(std::uint64_t after, std::size_t limit, Milliseconds timeout);
+    std::uint64_t last_event() const { return published_event_; }
+
+  private:
+    // --- journal.cpp ---
+    // Lets `change` edit a copy, makes it durable, then shows it. `change` answers false when there is
+    // nothing to do after all. Errors are the store's; then nothing is shown.
+    Async<Result<>> journal(EntryPtr entry, std::function<bool(Draft&)> change);
+    Async<Result<>> apply(Mutation mutation);
+    void publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revision);
+    void add_entry(const EntryPtr& entry);
+    void account(Composition& c, const Composition& before, double waited_ms) const;
+    void end_of_life(const EntryPtr& entry);
+    void forget_ended();
+    void note_lds(const std::vector<LdRecord>& lds, const Composition& c);
+    static std::optional<DesiredComposition> desired_of(const Composition& c);
+
+    // --- job.cpp ---
+    enum class Progress { kAgain, kIdle, kRetry };
+    void kick(const EntryPtr& entry);
+    void kick(const std::set<CompositionId>& ids);
+    Async<> run_job(EntryPtr entry);
+    Async<Progress> perform(EntryPtr entry, Action action);
+    Async<Progress> bind_step(EntryPtr entry);
+    Async<Progress> unbind_step(EntryPtr entry);
+    Async<Progress> erase_step(EntryPtr entry, ActionKind kind);
+    Async<Progress> allocate_step(EntryPtr entry, ActionKind kind);
+    Async<Progress> fail_step(EntryPtr entry, Reason reason);
+    Async<Progress> erase_failed(EntryPtr entry, Error error);
+    Async<Progress> advance(EntryPtr entry, std::function<bool(Draft&)> change);
+    Async<Progress> nothing_to_do();
+    Async<Progress> await_background_step(EntryPtr entry);
+    Async<AsyncMutex::Lock> turn_at_switch(EntryPtr entry);
+    bool is_untouched(const Composition& c) const;
+    Progress refused_for_now(const EntryPtr& entry, const Error& error);
+    void idle(const EntryPtr& entry, const Action& action);
+    void trouble(const EntryPtr& entry, const Error& error);
+    Milliseconds backoff(int failures) const;
+    Action next(const Composition& c) const;
+    SwitchView switch_view(const Composition& c) const;
+    AgentView agent_view(const Composition& c) const;
+    void begin_drain(Composition& c) const;
+    void watch_deadlines(const EntryPtr& entry);
+    Async<> run_deadlines();
+    Async<> on_deadline(EntryPtr entry);
+
+    // --- effects.cpp ---
+    Async<Result<>> bind(EntryPtr entry);
+    Async<Result<>> unbind(EntryPtr entry);
+    Async<Result<>> sanitize(SwitchId switch_id, Target target, EntryPtr entry);
+    Async<Result<SerialNumber>> set_sizes(EntryPtr entry, std::vector<LdSize> sizes);
+    // `entry` may be null; otherwise the time is counted as waiting.
+    Async<Result<>> follow_background(SwitchId switch_id, Target target, fmapi::Opcode operation,
+                                      EntryPtr entry);
+    Async<Result<>> look_at_vcs(const VppbAddress& where);
+
+    // --- fabric.cpp ---
+    Async<> run_switch(SwitchId id);
+    Async<Result<>> read_and_apply(SwitchId id);
+    void apply_reading(const SwitchId& id, const FabricReading& reading);
+    void apply_devices(const SwitchId& id, const FabricReading& reading);
+    void restore_ld(const DeviceId& device);
+    void set_up_or_down(const SwitchId& id, const Result<>& read);
+    Async<> adopt(SwitchId id);
+    std::optional<Composition> unexplained(const SwitchId& id, const Vcs& vcs, const Vppb& vppb) const;
+    void doubt(const SwitchId& id);
+    Async<> run_quarantine();
+    Async<> retry_quarantined(LdAddress address);
+    void forget_records(const std::vector<SerialNumber>& serials);
+
+    // --- requests.cpp ---
+    Async<Outcome<Created>> do_create(CompositionRequest request, std::optional<IdempotencyKey> key);
+    Async<Outcome<Composition>> do_release(EntryPtr entry, bool force);
+    Async<std::optional<Outcome<Created>>> replay(const IdempotencyKey& key);
+    Composition draft_composition(CompositionRequest request, Placement placement, Time began);
+    CompositionId new_id();
+    EntryPtr find(const CompositionId& id) const;
+    std::vector<std::string> trim_keys();
+
+    // --- events.cpp ---
+    // Durable and visible soon; for events that come without a change of a composition.
+    void emit(Event event);
+    void show_events(const std::vector<Event>& events);
+    void trim_events(Mutation& mutation);
+    static Event state_event(const Draft& draft);
+
+    // --- core.cpp ---
+    void spawn(Async<> coroutine);
+    // Ends early when the manager stops.
+    Async<> pause_us(std::chrono::microseconds duration);
+    Result<> load();
+    void set_up_metrics();
+    void point(std::string_view what, std::string_view detail) const;
+    Time now() const { return std::chrono::system_clock::now(); }
+
+    boost::asio::any_io_executor executor_;
+    ManagerConfig config_;
+    std::unique_ptr<Store> store_;
+    metrics::Registry& metrics_;
+    bool stopping_ = false;
+    int running_ = 0;  // coroutines of spawn()
+    Signal stop_;      // ends every pause
+    Signal drained_;
+
+    Inventory inventory_;
+    std::map<SwitchId, std::unique_ptr<SwitchState>> switches_;
+    std::map<HostId, std::unique_ptr<AgentState>> agents_;
+    std::unordered_map<CompositionId, EntryPtr> entries_;
+    std::map<std::uint64_t, EntryPtr> by_sequence_;
+    std::deque<CompositionId> ended_;
+    std::uint64_t next_sequence_ = 1;
+    std::map<SerialNumber, LdRecord> ld_records_;
+    std::map<DeviceId, std::uint64_t> carvings_;  // counts Set LD Allocations: memory may have moved
+
+    struct Key {
+        std::string body_hash;
+        std::optional<Composition> answer;  // nullopt while the first request is under way
+    };
+    std::unordered_map<std::string, Key> keys_;
+    std::deque<std::string> key_order_;
+    Signal key_done_;
+
+    std::multimap<Time, std::weak_ptr<Entry>> deadlines_;
+    Signal deadlines_changed_;
+
+    std::uint64_t next_event_ = 1;
+    std::uint64_t published_event_ = 0;
+    std::uint64_t oldest_event_ = 0;
+    std::deque<Event> recent_;
+    Signal event_added_;
+
+    std::mt19937_64 random_;
+    struct Meters;
+    std::shared_ptr<Meters> meters_;
+};
+
+}  // namespace memtide::fm

@@ -1,0 +1,186 @@
+// What a step does to a switch. All of it may be repeated.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "fabric-manager/engine/core.h"
+#include "fabric-manager/engine/read_switch.h"
+
+namespace memtide::fm {
+
+namespace {
+
+double since_ms(SteadyTime began) { return to_ms(std::chrono::steady_clock::now() - began); }
+
+Target target_of(const Composition& c) {
+    if (c.memory.ld == kWholeDevice) return Target::device(c.port);
+    return Target::logical_device(c.port, static_cast<std::uint8_t>(c.memory.ld.value));
+}
+
+}  // namespace
+
+// Asks at growing intervals, the first time at once: an operation that takes no time costs no pause.
+Async<Result<>> Core::follow_background(SwitchId switch_id, Target target, fmapi::Opcode operation,
+                                        EntryPtr entry) {
+    FmApiClient& client = *switches_.at(switch_id)->client;
+    const SteadyTime began = std::chrono::steady_clock::now();
+    std::chrono::microseconds interval = config_.timing.background_poll_min;
+    Result<> result;
+    for (;;) {
+        const Result<fmapi::BackgroundOperationStatusResponse> status =
+            co_await client.background_status(target);
+        if (!status) {
+            result = std::unexpected(status.error());
+            break;
+        }
+        if (!status->running()) {
+            // Another manager's operation may have followed ours: then what is true is read from the switch.
+            if (status->opcode == operation && status->return_code != fmapi::ReturnCode::kSuccess)
+                result = fail(fmapi::error_code_of(status->return_code),
+                              fmt::format("{} of {} {}: {}", fmapi::to_string(operation), to_string(target),
+                                          switch_id.value, fmapi::to_string(status->return_code)));
+            else if (status->opcode != operation && operation == fmapi::Opcode::kSanitize)
+                result = fail(ErrorCode::kProtocol,
+                              fmt::format("{} does not remember the sanitize it began", to_string(target)));
+            break;
+        }
+        if (std::chrono::steady_clock::now() - began > config_.timing.background_timeout) {
+            result = fail(ErrorCode::kTimeout,
+                          fmt::format("{} of {} {} does not end ({} % after {} s)",
+                                      fmapi::to_string(operation), to_string(target), switch_id.value,
+                                      status->percent(), static_cast<int>(since_ms(began) / 1000)));
+            break;
+        }
+        co_await pause_us(interval);
+        if (stopping_) {
+            result = fail(ErrorCode::kCancelled, "the manager is stopping");
+            break;
+        }
+        interval =
+            std::min<std::chrono::microseconds>(interval + interval / 2, config_.timing.background_poll_max);
+    }
+    if (entry) entry->waited_ms += since_ms(began);
+    co_return result;
+}
+
+Async<Result<>> Core::look_at_vcs(const VppbAddress& where) {
+    const VppbAddress address = where;
+    const Result<std::vector<Vppb>> vppbs =
+        co_await read_vppbs(*switches_.at(address.switch_id)->client, address.vcs);
+    if (!vppbs) co_return std::unexpected(vppbs.error());
+    inventory_.apply(address.switch_id, address.vcs, *vppbs);
+    co_return Result<>();
+}
+
+Async<Result<>> Core::bind(EntryPtr entry) {
+    const VppbAddress where = entry->c.where;
+    fmapi::BindVppbRequest request;
+    request.vcs = where.vcs;
+    request.vppb = where.vppb;
+    request.port = entry->c.port;
+    request.ld = entry->c.memory.ld.value;
+    const Result<Completion> answer = co_await switches_.at(where.switch_id)->client->bind(request);
+    Result<> result;
+    if (!answer)
+        result = std::unexpected(answer.error());
+    else if (*answer == Completion::kInBackground)
+        result = co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kBindVppb,
+                                            entry);
+    // Whatever it answered: what counts is what is bound now.
+    const Result<> looked = co_await look_at_vcs(where);
+    if (!looked) co_return looked;
+    const VppbView now_bound = switch_view(entry->c).vppb;
+    if (now_bound == VppbView::kOurs || now_bound == VppbView::kBusy) co_return Result<>();
+    if (result)
+        result = fail(ErrorCode::kInternal,
+                      fmt::format("switch {} reports the bind of vPPB {} of VCS {} as done, and "
+                                  "shows that it is not bound",
+                                  where.switch_id.value, where.vppb, where.vcs));
+    co_return result;
+}
+
+Async<Result<>> Core::unbind(EntryPtr entry) {
+    const VppbAddress where = entry->c.where;
+    fmapi::UnbindVppbRequest request;
+    request.vcs = where.vcs;
+    request.vppb = where.vppb;
+    // The agent has let go, so that the host only has to be told; when forced it is not asked.
+    request.option =
+        entry->c.forced ? fmapi::UnbindOption::kSurpriseHotRemove : fmapi::UnbindOption::kManagedHotRemove;
+    const Result<Completion> answer = co_await switches_.at(where.switch_id)->client->unbind(request);
+    Result<> result;
+    if (!answer)
+        result = std::unexpected(answer.error());
+    else if (*answer == Completion::kInBackground)
+        result = co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kUnbindVppb,
+                                            entry);
+    const Result<> looked = co_await look_at_vcs(where);
+    if (!looked) co_return looked;
+    const VppbView now_bound = switch_view(entry->c).vppb;
+    if (now_bound != VppbView::kOurs) co_return Result<>();
+    if (result)
+        result = fail(ErrorCode::kInternal,
+                      fmt::format("switch {} reports the unbind of vPPB {} of VCS {} as done, "
+                                  "and shows that it is still bound",
+                                  where.switch_id.value, where.vppb, where.vcs));
+    co_return result;
+}
+
+Async<Result<>> Core::sanitize(SwitchId switch_id, Target target, EntryPtr entry) {
+    const Result<Completion> answer = co_await switches_.at(switch_id)->client->sanitize(target);
+    if (!answer) co_return std::unexpected(answer.error());
+    if (*answer == Completion::kDone) co_return Result<>();
+    co_return co_await follow_background(switch_id, target, fmapi::Opcode::kSanitize, entry);
+}
+
+// Makes the LDs have these sizes (in one command, so that there is no state in between), answers the serial
+// number of the composition's own LD. What has the size already is left alone.
+Async<Result<SerialNumber>> Core::set_sizes(EntryPtr entry, std::vector<LdSize> sizes) {
+    const Composition c = entry->c;
+    FmApiClient& client = *switches_.at(c.where.switch_id)->client;
+    const Result<LdSizes> before = co_await read_ld_sizes(client, c.port);
+    if (!before) co_return std::unexpected(before.error());
+    std::vector<Bytes> wanted = before->sizes;
+    std::size_t first = wanted.size();
+    std::size_t last = 0;
+    for (const LdSize& one : sizes) {
+        const std::size_t index = one.ld.value;
+        if (index >= wanted.size())
+            co_return fail(ErrorCode::kInvalidArgument,
+                           fmt::format("device {} has no LD {} any more", c.memory.device.value, index));
+        if (wanted[index] == one.size) continue;
+        wanted[index] = one.size;
+        first = std::min(first, index);
+        last = std::max(last, index);
+    }
+    if (first <= last && first < wanted.size()) {
+        std::vector<fmapi::LdAllocation> allocations;
+        for (std::size_t i = first; i <= last; ++i)
+            allocations.push_back({wanted[i] / before->granularity, 0});
+        const Result<std::vector<fmapi::LdAllocation>> got = co_await client.set_ld_allocations(
+            c.port, static_cast<std::uint8_t>(first), std::move(allocations));
+        if (!got) co_return std::unexpected(got.error());
+    }
+    const Result<LdSizes> after = co_await read_ld_sizes(client, c.port);
+    if (!after) co_return std::unexpected(after.error());
+    for (const LdSize& one : sizes) {
+        const Bytes has = one.ld.value < after->sizes.size() ? after->sizes[one.ld.value] : Bytes{};
+        if (has != one.size)
+            co_return fail(ErrorCode::kInvalidArgument,
+                           fmt::format("device {} allocated {} to LD {} instead of {}", c.memory.device.value,
+                                       format_bytes(has), one.ld.value, format_bytes(one.size)));
+    }
+    SerialNumber serial;
+    const auto own = std::ranges::find(sizes, c.memory.ld, &LdSize::ld);
+    if (own != sizes.end() && own->size.value != 0) {
+        const Result<fmapi::IdentifyResponse> identity = co_await client.identify(target_of(c));
+        if (!identity) co_return std::unexpected(identity.error());
+        serial = SerialNumber{identity->serial};
+    }
+    for (const LdSize& one : sizes)
+        inventory_.resize({c.memory.device, one.ld}, one.size,
+                          one.ld == c.memory.ld ? serial : SerialNumber{});
+    co_return serial;
+}
+
+}  // namespace memtide::fm

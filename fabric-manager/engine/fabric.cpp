@@ -1,0 +1,303 @@
+// Reading switches, and adopting what is found bound.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/log/log.h"
+#include "fabric-manager/engine/core.h"
+#include "fabric-manager/engine/meters.h"
+#include "fabric-manager/engine/read_switch.h"
+#include "fabric-manager/engine/steps.h"
+
+namespace memtide::fm {
+
+namespace {
+
+Event switch_event(std::string type, const SwitchId& id, std::optional<DeviceId> device, std::string code,
+                   std::string detail) {
+    Event event;
+    event.type = std::move(type);
+    event.switch_id = id;
+    event.device = std::move(device);
+    event.code = std::move(code);
+    event.detail = std::move(detail);
+    return event;
+}
+
+}  // namespace
+
+// --- Reading
+// ------------------------------------------------------------------------------------------------
+
+Async<> Core::run_switch(SwitchId id) {
+    SwitchState& state = *switches_.at(id);
+    int failures = 0;
+    while (!stopping_) {
+        const Result<> read = co_await read_and_apply(id);
+        if (stopping_) break;
+        set_up_or_down(id, read);
+        if (read) {
+            co_await adopt(id);
+            if (stopping_) break;
+        }
+        kick(std::set<CompositionId>(state.active));
+        failures = read ? 0 : failures + 1;
+        if (state.doubtful && read) continue;  // doubted again while it was being adopted
+        const Milliseconds pause = read ? config_.timing.switch_poll : backoff(failures);
+        co_await state.read_now.wait_until(std::chrono::steady_clock::now() + pause);
+    }
+}
+
+Async<Result<>> Core::read_and_apply(SwitchId id) {
+    SwitchState& state = *switches_.at(id);
+    // No bind or unbind goes on while it is read, so that the picture is of one moment.
+    const AsyncMutex::Lock lock = co_await state.operation.lock();
+    if (stopping_) co_return fail(ErrorCode::kCancelled, "the manager is stopping");
+    Result<FabricReading> reading = co_await read_switch(*state.client, id, inventory_);
+    if (!reading) {
+        state.doubtful = true;
+        co_return std::unexpected(reading.error());
+    }
+    state.doubtful = false;
+    apply_reading(id, *reading);
+    co_return Result<>();
+}
+
+void Core::set_up_or_down(const SwitchId& id, const Result<>& read) {
+    SwitchState& state = *switches_.at(id);
+    const Switch before = *inventory_.find_switch(id);
+    const bool first = !std::exchange(state.tried, true);
+    if (read) {
+        inventory_.switch_up(id, now());
+        if (!before.up)
+            emit(switch_event("switch.up", id, std::nullopt, "", "it answers at " + before.address));
+        return;
+    }
+    inventory_.switch_down(id, read.error().message);
+    if (before.up || first)
+        emit(switch_event("switch.down", id, std::nullopt, std::string(to_string(read.error().code)),
+                          read.error().message));
+}
+
+void Core::apply_reading(const SwitchId& id, const FabricReading& reading) {
+    inventory_.apply(id, reading.fabric);
+    apply_devices(id, reading);
+    SwitchState& state = *switches_.at(id);
+    std::map<std::uint8_t, std::string> unreadable;
+    for (const FabricReading::Unreadable& one : reading.unreadable) {
+        if (state.unreadable[one.port] != one.why)
+            emit(switch_event("device.unreadable", id, std::nullopt, "unreadable",
+                              fmt::format("the device on port {} cannot be used: {}", one.port, one.why)));
+        unreadable[one.port] = one.why;
+    }
+    state.unreadable = std::move(unreadable);
+}
+
+void Core::apply_devices(const SwitchId& id, const FabricReading& reading) {
+    std::set<std::uint8_t> seen;
+    for (const FabricReading::Unreadable& one : reading.unreadable) seen.insert(one.port);
+    for (const DeviceReading& one : reading.devices) seen.insert(one.port);
+    std::vector<DeviceId> gone;
+    for (const auto& [name, device] : inventory_.devices())
+        if (device.switch_id == id && device.present && !seen.contains(device.port)) gone.push_back(name);
+    for (const DeviceId& name : gone) {
+        const Device device = *inventory_.device(name);
+        std::vector<SerialNumber> serials;
+        for (const LogicalDevice& ld : device.lds) serials.push_back(ld.serial);
+        inventory_.device_gone(id, device.port);
+        forget_records(serials);
+        emit(switch_event("device.removed", id, name, "",
+                          fmt::format("port {} shows no device any more", device.port)));
+    }
+    for (const DeviceReading& one : reading.devices) {
+        const Device* before = inventory_.device_at(id, one.port);
+        const bool known = before != nullptr && before->serial == one.serial && before->present;
+        const Result<DeviceId> name = inventory_.apply(id, one);
+        if (!name) {
+            if (switches_.at(id)->unreadable[one.port] != name.error().message)
+                emit(switch_event("device.unreadable", id, std::nullopt, "duplicate-serial",
+                                  name.error().message));
+            switches_.at(id)->unreadable[one.port] = name.error().message;
+            continue;
+        }
+        if (!known)
+            emit(switch_event("device.added", id, *name, "",
+                              fmt::format("port {}, {}", one.port, format_bytes(one.size))));
+        restore_ld(*name);
+    }
+}
+
+// Puts what the journal knows of the device's LDs beside what the device says.
+void Core::restore_ld(const DeviceId& name) {
+    std::vector<SerialNumber> outdated;
+    const Device device = *inventory_.device(name);
+    for (const LogicalDevice& ld : device.lds) {
+        const auto record = ld_records_.find(ld.serial);
+        if (ld.serial.value == 0 || record == ld_records_.end()) continue;
+        const LdAddress address{name, ld.id};
+        if (record->second.condition == LdCondition::kQuarantined)
+            inventory_.set_quarantined(address, true);
+        else if (ld.bound_at || ld.size != record->second.size)
+            outdated.push_back(ld.serial);
+        else
+            inventory_.set_clean(address, true);
+    }
+    forget_records(outdated);
+}
+
+// Somebody else may have written to these LDs: they are not known to be clean any more.
+void Core::forget_records(const std::vector<SerialNumber>& serials) {
+    Mutation mutation;
+    for (const SerialNumber serial : serials) {
+        const auto record = ld_records_.find(serial);
+        if (record == ld_records_.end() || record->second.condition != LdCondition::kClean) continue;
+        mutation.lds.push_back({serial, record->second.size, LdCondition::kDirty, {}});
+        ld_records_.erase(record);
+    }
+    if (mutation.lds.empty()) return;
+    auto write = [](std::shared_ptr<Core> self, Mutation what) -> Async<> {
+        const Result<> ok = co_await self->apply(std::move(what));
+        if (!ok) log::warning("could not note that LDs are not clean", {{"error", ok.error()}});
+    };
+    spawn(write(shared_from_this(), std::move(mutation)));
+}
+
+void Core::doubt(const SwitchId& id) {
+    SwitchState& state = *switches_.at(id);
+    state.doubtful = true;
+    state.read_now.notify_all();
+}
+
+// --- Adopting
+// -----------------------------------------------------------------------------------------------
+
+// A binding that no composition explains, as a composition.
+std::optional<Composition> Core::unexplained(const SwitchId& id, const Vcs& vcs, const Vppb& vppb) const {
+    const bool bound = vppb.status == BindingStatus::kBoundLd || vppb.status == BindingStatus::kBoundPort;
+    if (!bound || vppb.composition || !vcs.host) return std::nullopt;
+    const Device* device = inventory_.device_at(id, vppb.port);
+    if (device == nullptr) return std::nullopt;
+    const LdId ld_id = vppb.status == BindingStatus::kBoundLd ? vppb.ld : kWholeDevice;
+    const LogicalDevice* ld = inventory_.ld({device->id, ld_id});
+    if (ld == nullptr || ld->composition) return std::nullopt;
+    Composition c;
+    c.host = *vcs.host;
+    c.size = ld->size;
+    c.labels["adopted"] = "true";
+    c.adopted = true;
+    c.state = CompositionState::kOnlining;
+    c.memory = {device->id, ld_id};
+    c.serial = ld->serial;
+    c.port = device->port;
+    c.where = {id, vcs.id, vppb.id};
+    return c;
+}
+
+Async<> Core::adopt(SwitchId id) {
+    std::vector<Composition> found;
+    for (const Vcs& vcs : inventory_.find_switch(id)->vcss)
+        for (const Vppb& vppb : vcs.vppbs)
+            if (std::optional<Composition> one = unexplained(id, vcs, vppb)) found.push_back(*std::move(one));
+    for (Composition& c : found) {
+        c.id = new_id();
+        c.sequence = next_sequence_++;
+        c.created = now();
+        begin_step(c, "online", now());
+        auto entry = std::make_shared<Entry>(executor_, std::move(c));
+        if (!inventory_.claim(entry->c)) continue;  // taken by a request that came in meanwhile
+        const Result<> durable = co_await journal(entry, [this](Draft& draft) {
+            draft.code = "adopted";
+            draft.detail = "found bound on the switch, and no composition explains it";
+            Event event;
+            event.time = now();
+            event.type = "composition.adopted";
+            event.composition = draft.c.id;
+            event.host = draft.c.host;
+            event.switch_id = draft.c.where.switch_id;
+            event.device = draft.c.memory.device;
+            event.detail = draft.detail;
+            draft.events.push_back(std::move(event));
+            return true;
+        });
+        if (!durable) {
+            inventory_.release(entry->c.id);
+            log::warning("could not adopt a binding; tried again at the next reading",
+                         {{"error", durable.error()}});
+            continue;
+        }
+        meters_->adopted.add();
+        kick(entry);
+    }
+}
+
+// --- Quarantine
+// ---------------------------------------------------------------------------------------------
+
+// LDs that could not be erased are tried again now and then, so that memory is not lost for good.
+Async<> Core::run_quarantine() {
+    while (!stopping_) {
+        co_await pause_us(config_.timing.quarantine_retry);
+        if (stopping_) break;
+        std::vector<LdAddress> quarantined;
+        for (const auto& [name, device] : inventory_.devices())
+            for (const LogicalDevice& ld : device.lds)
+                if (device.present && ld.use == LdUse::kQuarantined) quarantined.push_back({name, ld.id});
+        for (const LdAddress& address : quarantined) co_await retry_quarantined(address);
+    }
+}
+
+Async<> Core::retry_quarantined(LdAddress address) {
+    const Device* device = inventory_.device(address.device);
+    const LogicalDevice* ld = inventory_.ld(address);
+    if (device == nullptr || ld == nullptr || ld->use != LdUse::kQuarantined) co_return;
+    const SwitchId switch_id = device->switch_id;
+    const LdRecord record{ld->serial, ld->size, LdCondition::kClean, {}};
+    const Target target =
+        address.ld == kWholeDevice
+            ? Target::device(device->port)
+            : Target::logical_device(device->port, static_cast<std::uint8_t>(address.ld.value));
+    const std::uint64_t carving = carvings_[address.device];
+    const Result<> erased = co_await sanitize(switch_id, target, nullptr);
+    if (!erased || carving != carvings_[address.device]) co_return;
+    ld = inventory_.ld(address);
+    if (ld == nullptr || ld->bound_at || ld->size != record.size) co_return;
+    Mutation mutation;
+    mutation.lds.push_back(record);
+    const Result<> durable = co_await apply(std::move(mutation));
+    if (!durable) co_return;
+    ld_records_[record.serial] = record;
+    inventory_.set_quarantined(address, false);
+    inventory_.set_clean(address, true);
+    emit(switch_event("ld.recovered", switch_id, address.device, "",
+                      fmt::format("LD {} was erased after all and is back in the pool", address.ld.value)));
+}
+
+// --- Looking
+// ------------------------------------------------------------------------------------------------
+
+std::vector<Host> Core::hosts() const {
+    std::vector<Host> hosts;
+    for (const auto& [id, known] : inventory_.hosts()) {
+        Host host = known;
+        for (const CompositionId& one : agents_.at(id)->active) host.composed += find(one)->c.size;
+        hosts.push_back(std::move(host));
+    }
+    return hosts;
+}
+
+Readiness Core::readiness() const {
+    Readiness result{true, {}};
+    for (const auto& [id, state] : switches_) {
+        const Switch& known = *inventory_.find_switch(id);
+        if (!state->tried) {
+            result.ready = false;
+            result.reasons.push_back(fmt::format("switch {} has not been read yet", id.value));
+        } else if (!known.up) {
+            result.reasons.push_back(fmt::format("switch {} is down: {}", id.value, known.error));
+        }
+    }
+    if (stopping_) result = {false, {"the manager is stopping"}};
+    return result;
+}
+
+}  // namespace memtide::fm

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "fabric-manager/model/agent.h"
+#include "fabric-manager/model/composition.h"
+#include "fabric-manager/model/time.h"
+
+namespace memtide::fm {
+
+// What the switch says about one composition.
+enum class VppbView {
+    kUnknown,  // the VCS or vPPB is not there
+    kFree,     // bound to nothing
+    kOurs,     // bound to the composition's LD
+    kOther,    // bound to something else
+    kBusy,     // a bind or unbind is going on
+};
+struct SwitchView {
+    bool known = false;   // read since the last doubt; nothing below counts otherwise
+    std::string trouble;  // why not
+    bool device_present = false;
+    Bytes ld_size;
+    bool ld_clean = false;
+    bool ld_elsewhere = false;  // the LD is bound at another vPPB
+    VppbView vppb = VppbView::kUnknown;
+};
+
+// What the host's agent says about it; the defaults mean that it has not said anything to this process.
+struct AgentView {
+    bool reported = false;  // about the host at all
+    std::string boot_id;
+    std::uint64_t revision_seen = 0;
+    std::optional<ObservedComposition> composition;
+};
+
+enum class ActionKind {
+    kNothing,          // all is as it should be, or it has ended
+    kAwaitSwitch,      // nothing can be done until the switch answers (again)
+    kAwaitBackground,  // the switch is busy with our vPPB: follow that, then look again
+    kEraseBeforeBind,  // sanitize: the LD is not known to be clean
+    kAllocate,         // Set LD Allocations as the carve says
+    kBind,             // journal Binding, then Bind vPPB
+    kEnterOnlining,    // it is bound
+    kAwaitAgentOnline,
+    kBecomeOnline,     // the agent says so
+    kReenterOnlining,  // the host rebooted or lost the memory: the agent has to online it again
+    kStartDrain,       // journal Draining: the agent is asked to take it offline
+    kAwaitAgentOffline,
+    kUnbind,        // journal Unbinding, then Unbind vPPB
+    kEnterErasing,  // it is unbound
+    kErase,         // sanitize
+    kUndoAllocate,  // Set LD Allocations back
+    kRelease,       // journal Released without any effect: no host ever had it
+    kFail,          // journal the reason; Failed when nothing is left to undo
+};
+
+struct Action {
+    ActionKind kind = ActionKind::kNothing;
+    std::optional<Reason> reason;  // of kFail
+    std::string waiting_for;       // of the kAwait... kinds, a sentence for people
+};
+
+// The one next step of a composition, from what is wanted and what is true. Pure; every step it asks for may
+// be repeated, so that asking again after a crash is right.
+Action next_step(const Composition& composition, const SwitchView& fabric, const AgentView& agent);
+
+}  // namespace memtide::fm

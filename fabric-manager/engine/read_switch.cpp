@@ -1,0 +1,205 @@
+#include "fabric-manager/engine/read_switch.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace memtide::fm {
+
+namespace {
+
+using boost::asio::awaitable;
+
+std::vector<std::uint8_t> ids_of(const fmapi::IdBitmap& bitmap) {
+    std::vector<std::uint8_t> ids;
+    for (unsigned id = 0; id < 256; ++id)
+        if (bitmap.test(static_cast<std::uint8_t>(id))) ids.push_back(static_cast<std::uint8_t>(id));
+    return ids;
+}
+
+BindingStatus status_of(fmapi::VppbBinding binding) {
+    switch (binding) {
+        case fmapi::VppbBinding::kUnbound:
+            return BindingStatus::kUnbound;
+        case fmapi::VppbBinding::kInProgress:
+            return BindingStatus::kInProgress;
+        case fmapi::VppbBinding::kBoundPort:
+            return BindingStatus::kBoundPort;
+        case fmapi::VppbBinding::kBoundLd:
+            return BindingStatus::kBoundLd;
+    }
+    return BindingStatus::kInProgress;  // unknown to us: hands off
+}
+
+Vppb vppb_of(std::size_t index, const fmapi::Vppb& seen) {
+    Vppb vppb;
+    vppb.id = static_cast<std::uint8_t>(index);
+    vppb.status = status_of(seen.binding);
+    if (vppb.status == BindingStatus::kBoundPort || vppb.status == BindingStatus::kBoundLd)
+        vppb.port = seen.port;
+    if (vppb.status == BindingStatus::kBoundLd) vppb.ld = LdId{seen.ld};
+    return vppb;
+}
+
+std::vector<Vppb> vppbs_of(const fmapi::VirtualSwitch& seen) {
+    std::vector<Vppb> vppbs;
+    for (std::size_t i = 0; i < seen.vppbs.size(); ++i) vppbs.push_back(vppb_of(i, seen.vppbs[i]));
+    return vppbs;
+}
+
+bool is_memory(fmapi::ConnectedDeviceType type) {
+    return type == fmapi::ConnectedDeviceType::kType3Sld || type == fmapi::ConnectedDeviceType::kType3Mld;
+}
+
+Port port_of(const fmapi::PhysicalPort& seen) {
+    Port port;
+    port.id = seen.port;
+    if (seen.config_state == fmapi::PortConfigState::kUpstream) port.role = PortRole::kUpstream;
+    if (seen.config_state == fmapi::PortConfigState::kDownstream ||
+        seen.config_state == fmapi::PortConfigState::kBindInProgress ||
+        seen.config_state == fmapi::PortConfigState::kUnbindInProgress)
+        port.role = PortRole::kDownstream;
+    port.link_up = seen.negotiated_link_width != 0;
+    port.link_width = seen.negotiated_link_width;
+    port.supported_lds = seen.supported_lds;
+    return port;
+}
+
+// Errors that are about the switch, not about the one device that was asked for.
+bool is_of_switch(const Error& error) {
+    return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
+           error.code == ErrorCode::kCancelled;
+}
+
+awaitable<Result<SerialNumber>> read_serial(FmApiClient& client, Target target) {
+    const Result<fmapi::IdentifyResponse> answer = co_await client.identify(target);
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return SerialNumber{answer->serial};
+}
+
+awaitable<Result<>> read_mld(FmApiClient& client, DeviceReading& device, const Device* known) {
+    const Result<fmapi::GetLdInfoResponse> info = co_await client.ld_info(device.port);
+    if (!info) co_return std::unexpected(info.error());
+    device.size = Bytes{info->memory_size};
+    const Result<LdSizes> sizes = co_await read_ld_sizes(client, device.port);
+    if (!sizes) co_return std::unexpected(sizes.error());
+    device.granularity = sizes->granularity;
+    Bytes sum;
+    for (std::size_t i = 0; i < sizes->sizes.size(); ++i) {
+        LdReading ld{LdId{static_cast<std::uint16_t>(i)}, SerialNumber{}, sizes->sizes[i]};
+        sum += ld.size;
+        if (known != nullptr && known->serial == device.serial && i < known->lds.size())
+            ld.serial = known->lds[i].serial;
+        if (ld.size.value != 0 && ld.serial.value == 0) {
+            const Target target = Target::logical_device(device.port, static_cast<std::uint8_t>(i));
+            const Result<SerialNumber> serial = co_await read_serial(client, target);
+            if (!serial) co_return std::unexpected(serial.error());
+            ld.serial = *serial;
+        }
+        device.lds.push_back(ld);
+    }
+    if (sum > device.size)
+        co_return fail(ErrorCode::kProtocol, fmt::format("its LDs add up to {}, more than the {} it has",
+                                                         format_bytes(sum), format_bytes(device.size)));
+    co_return Result<>();
+}
+
+awaitable<Result<DeviceReading>> read_device(FmApiClient& client, const fmapi::PhysicalPort& port,
+                                             const Device* known) {
+    DeviceReading device;
+    device.port = port.port;
+    device.kind =
+        port.device_type == fmapi::ConnectedDeviceType::kType3Mld ? DeviceKind::kMld : DeviceKind::kSld;
+    const Result<SerialNumber> serial = co_await read_serial(client, Target::device(port.port));
+    if (!serial) co_return std::unexpected(serial.error());
+    device.serial = *serial;
+    if (device.kind == DeviceKind::kMld) {
+        const Result<> ok = co_await read_mld(client, device, known);
+        if (!ok) co_return std::unexpected(ok.error());
+    } else {
+        const Result<fmapi::GetLdInfoResponse> info = co_await client.ld_info(port.port);
+        if (!info) co_return std::unexpected(info.error());
+        device.size = Bytes{info->memory_size};
+        device.granularity = kCxlGranule;
+        device.lds.push_back({kWholeDevice, device.serial, device.size});
+    }
+    if (device.size.value == 0 || device.size.value > (std::uint64_t{1} << 62) ||
+        !device.size.is_multiple_of(kCxlGranule))
+        co_return fail(ErrorCode::kProtocol, fmt::format("it says that it has {} bytes", device.size.value));
+    co_return device;
+}
+
+awaitable<Result<SwitchReading>> read_fabric(FmApiClient& client, std::vector<fmapi::PhysicalPort>& ports) {
+    SwitchReading reading;
+    const Result<fmapi::IdentifySwitchDeviceResponse> identity = co_await client.identify_switch();
+    if (!identity) co_return std::unexpected(identity.error());
+    std::vector<std::uint8_t> port_ids = ids_of(identity->active_ports);
+    Result<std::vector<fmapi::PhysicalPort>> states = co_await client.physical_ports(std::move(port_ids));
+    if (!states) co_return std::unexpected(states.error());
+    ports = *std::move(states);
+    for (const fmapi::PhysicalPort& port : ports) reading.ports.push_back(port_of(port));
+    std::vector<std::uint8_t> vcs_ids = ids_of(identity->active_vcss);
+    const Result<std::vector<fmapi::VirtualSwitch>> vcss =
+        co_await client.virtual_switches(std::move(vcs_ids));
+    if (!vcss) co_return std::unexpected(vcss.error());
+    for (const fmapi::VirtualSwitch& seen : *vcss) {
+        if (seen.state == fmapi::VcsState::kInvalidVcs) continue;
+        Vcs vcs;
+        vcs.id = seen.vcs;
+        vcs.enabled = seen.state == fmapi::VcsState::kEnabled;
+        vcs.upstream_port = seen.upstream_port;
+        vcs.vppbs = vppbs_of(seen);
+        reading.vcss.push_back(std::move(vcs));
+    }
+    co_return reading;
+}
+
+}  // namespace
+
+awaitable<Result<LdSizes>> read_ld_sizes(FmApiClient& client, std::uint8_t port) {
+    const Result<fmapi::GetLdAllocationsResponse> answer = co_await client.ld_allocations(port);
+    if (!answer) co_return std::unexpected(answer.error());
+    LdSizes result;
+    result.granularity = fmapi::bytes_of(answer->granularity);
+    if (result.granularity.value == 0)
+        co_return fail(ErrorCode::kProtocol, "it names a granularity that does not exist");
+    const std::uint64_t limit = (std::uint64_t{1} << 62) / result.granularity.value;
+    for (const fmapi::LdAllocation& one : answer->allocations) {
+        if (one.range1 > limit || one.range2 > limit - one.range1)
+            co_return fail(ErrorCode::kProtocol, "it says that an LD has more memory than can be");
+        result.sizes.push_back(result.granularity * (one.range1 + one.range2));
+    }
+    co_return result;
+}
+
+awaitable<Result<std::vector<Vppb>>> read_vppbs(FmApiClient& client, std::uint8_t vcs) {
+    std::vector<std::uint8_t> ids(1, vcs);
+    const Result<std::vector<fmapi::VirtualSwitch>> answer = co_await client.virtual_switches(std::move(ids));
+    if (!answer) co_return std::unexpected(answer.error());
+    if (answer->size() != 1 || answer->front().vcs != vcs)
+        co_return fail(ErrorCode::kProtocol, fmt::format("asked for VCS {}, got another", vcs));
+    co_return vppbs_of(answer->front());
+}
+
+awaitable<Result<FabricReading>> read_switch(FmApiClient& client, const SwitchId& id,
+                                             const Inventory& known) {
+    FabricReading reading;
+    std::vector<fmapi::PhysicalPort> ports;
+    Result<SwitchReading> fabric = co_await read_fabric(client, ports);
+    if (!fabric) co_return std::unexpected(fabric.error());
+    reading.fabric = *std::move(fabric);
+    for (const fmapi::PhysicalPort& port : ports) {
+        if (port.config_state == fmapi::PortConfigState::kUpstream || !is_memory(port.device_type)) continue;
+        Result<DeviceReading> device = co_await read_device(client, port, known.device_at(id, port.port));
+        if (device) {
+            reading.devices.push_back(*std::move(device));
+            continue;
+        }
+        if (is_of_switch(device.error())) co_return std::unexpected(device.error());
+        reading.unreadable.push_back({port.port, device.error().message});
+    }
+    co_return reading;
+}
+
+}  // namespace memtide::fm

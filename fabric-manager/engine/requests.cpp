@@ -1,0 +1,245 @@
+// What clients ask for.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/log/log.h"
+#include "fabric-manager/engine/core.h"
+#include "fabric-manager/engine/meters.h"
+#include "fabric-manager/engine/steps.h"
+
+namespace memtide::fm {
+
+namespace {
+
+// How a failed journal write is told to a client.
+std::unexpected<Problem> refuse_for_store(const Error& error) {
+    if (error.code == ErrorCode::kExhausted)
+        return refuse(problem::kStorageFull,
+                      "the request could not be made durable and was not carried out: " + error.message,
+                      error.code);
+    return refuse(problem::kInternalError, "the request could not be made durable: " + error.message,
+                  error.code);
+}
+
+std::unexpected<Problem> refuse_unknown(const CompositionId& id) {
+    return refuse(problem::kUnknownComposition, fmt::format("no composition {}", id.value),
+                  ErrorCode::kNotFound);
+}
+
+}  // namespace
+
+EntryPtr Core::find(const CompositionId& id) const {
+    const auto found = entries_.find(id);
+    return found == entries_.end() ? nullptr : found->second;
+}
+
+// --- Create
+// -------------------------------------------------------------------------------------------------
+
+Async<Outcome<Created>> Core::create(CompositionRequest request, std::optional<IdempotencyKey> key) {
+    return shielded(executor_, do_create(std::move(request), std::move(key)));
+}
+
+// The answer to a key that was used before; nullopt when it is new.
+Async<std::optional<Outcome<Created>>> Core::replay(const IdempotencyKey& key) {
+    for (;;) {
+        const auto found = keys_.find(key.key);
+        if (found == keys_.end()) co_return std::nullopt;
+        if (found->second.body_hash != key.body_hash)
+            co_return refuse(problem::kIdempotencyConflict,
+                             fmt::format("the Idempotency-Key {} was used with another body before", key.key),
+                             ErrorCode::kConflict);
+        if (found->second.answer) co_return Created{*found->second.answer, true};
+        if (stopping_)
+            co_return refuse(problem::kInternalError, "the manager is stopping", ErrorCode::kCancelled);
+        co_await key_done_.wait_until(SteadyTime::max());  // the first request with it is under way
+    }
+}
+
+Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optional<IdempotencyKey> key) {
+    const std::shared_ptr<Core> self = shared_from_this();
+    const Time began = now();
+    if (key) {
+        std::optional<Outcome<Created>> before = co_await replay(*key);
+        if (before) co_return *std::move(before);
+    }
+    Outcome<Placement> placement = place(inventory_, request.host, request.size);
+    if (!placement) co_return std::unexpected(placement.error());
+    auto entry = std::make_shared<Entry>(executor_,
+                                         draft_composition(std::move(request), *std::move(placement), began));
+    // The claim keeps others away while the journal entry is on its way.
+    if (const Result<> claimed = inventory_.claim(entry->c); !claimed)
+        co_return refuse(problem::kInternalError, claimed.error().message, ErrorCode::kInternal);
+    if (key) keys_[key->key] = Key{key->body_hash, std::nullopt};
+
+    const Result<> durable = co_await journal(entry, [&](Draft& draft) {
+        if (key) draft.idempotency = IdempotencyRecord{key->key, key->body_hash, {}};
+        return true;
+    });
+    if (key) {
+        if (durable) {
+            keys_[key->key].answer = entry->c;
+            key_order_.push_back(key->key);
+        } else {
+            keys_.erase(key->key);
+        }
+        key_done_.notify_all();
+    }
+    if (!durable) {
+        inventory_.release(entry->c.id);
+        co_return refuse_for_store(durable.error());
+    }
+    meters_->created.add();
+    Created created{entry->c, false};
+    kick(entry);
+    co_return created;
+}
+
+Composition Core::draft_composition(CompositionRequest request, Placement placement, Time began) {
+    Composition c;
+    c.id = new_id();
+    c.sequence = next_sequence_++;
+    c.host = std::move(request.host);
+    c.size = request.size;
+    c.tenant = std::move(request.tenant);
+    c.labels = std::move(request.labels);
+    c.memory = placement.memory;
+    c.serial = placement.serial;
+    c.port = placement.port;
+    c.where = placement.where;
+    c.carve = std::move(placement.carve);
+    c.created = began;
+    c.phase_started = began;
+    c.ttl = request.ttl;
+    if (c.ttl) c.expires = began + *c.ttl;
+    begin_step(c, "place", began);
+    end_step(c, "place", now(),
+             fmt::format("LD {} of {} at vPPB {} of VCS {} of {}", c.memory.ld.value, c.memory.device.value,
+                         c.where.vppb, c.where.vcs, c.where.switch_id.value));
+    return c;
+}
+
+CompositionId Core::new_id() {
+    constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";  // Crockford: no i l o u
+    for (;;) {
+        std::string text = "c-";
+        std::uint64_t bits = random_();
+        for (int i = 0; i < 10; ++i, bits >>= 5) text += kLetters[bits & 31];
+        CompositionId id(std::move(text));
+        if (!entries_.contains(id)) return id;
+    }
+}
+
+std::vector<std::string> Core::trim_keys() {
+    std::vector<std::string> old;
+    while (key_order_.size() >= config_.keep_idempotency && !key_order_.empty()) {
+        old.push_back(std::move(key_order_.front()));
+        key_order_.pop_front();
+        keys_.erase(old.back());
+    }
+    return old;
+}
+
+// --- Release
+// ------------------------------------------------------------------------------------------------
+
+Async<Outcome<Composition>> Core::release(CompositionId id, bool force) {
+    const EntryPtr entry = find(id);
+    if (!entry) {
+        auto unknown = [](CompositionId which) -> Async<Outcome<Composition>> {
+            co_return refuse_unknown(which);
+        };
+        return unknown(std::move(id));
+    }
+    return shielded(executor_, do_release(entry, force));
+}
+
+Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force) {
+    const std::shared_ptr<Core> self = shared_from_this();
+    bool ended = false;
+    const Result<> durable = co_await journal(entry, [&](Draft& draft) {
+        Composition& c = draft.c;
+        ended = is_end(c.state);
+        if (ended || (c.release_requested && (c.forced || !force))) return false;
+        if (!c.release_requested && c.phase_started == Time{}) c.phase_started = now();
+        c.release_requested = true;
+        c.forced = c.forced || force;
+        if (c.state == CompositionState::kOnline || c.state == CompositionState::kOnlining) begin_drain(c);
+        if (force) {
+            Event event;
+            event.time = now();
+            event.type = "composition.forced";
+            event.composition = c.id;
+            event.host = c.host;
+            event.detail =
+                "its release was forced: it is unbound as a surprise removal, without waiting for the "
+                "agent of " +
+                c.host.value;
+            event.forced = true;
+            draft.events.push_back(std::move(event));
+        }
+        return true;
+    });
+    if (!durable) co_return refuse_for_store(durable.error());
+    if (ended)
+        co_return refuse(problem::kCompositionEnded,
+                         fmt::format("composition {} has ended already: it is {}", entry->c.id.value,
+                                     to_string(entry->c.state)),
+                         ErrorCode::kConflict);
+    Composition answer = entry->c;
+    entry->kick.notify_all();
+    kick(entry);
+    co_return answer;
+}
+
+// Asks the agent to take it offline.
+void Core::begin_drain(Composition& c) const {
+    end_step(c, "online", now(), "given up");
+    c.state = CompositionState::kDraining;
+    c.drain_deadline = now() + config_.timing.drain_deadline;
+    begin_step(c, "drain", now());
+}
+
+// --- Looking
+// ------------------------------------------------------------------------------------------------
+
+Outcome<Composition> Core::get(const CompositionId& id) const {
+    const EntryPtr entry = find(id);
+    if (!entry) return refuse_unknown(id);
+    return entry->c;
+}
+
+CompositionPage Core::list(const CompositionQuery& query) const {
+    CompositionPage page;
+    for (auto it = by_sequence_.upper_bound(query.after); it != by_sequence_.end(); ++it) {
+        const Composition& c = it->second->c;
+        if (query.host && c.host != *query.host) continue;
+        if (query.state && c.state != *query.state) continue;
+        if (page.items.size() == query.limit) {
+            page.next = page.items.empty() ? query.after : page.items.back().sequence;
+            break;
+        }
+        page.items.push_back(c);
+    }
+    return page;
+}
+
+Async<Outcome<Composition>> Core::wait(CompositionId id, CompositionState state, Milliseconds timeout) {
+    const std::shared_ptr<Core> self = shared_from_this();
+    const SteadyTime deadline = std::chrono::steady_clock::now() + timeout;
+    const EntryPtr entry = find(id);
+    if (!entry) co_return refuse_unknown(id);
+    while (entry->c.state != state && !is_end(entry->c.state)) {
+        if (stopping_)
+            co_return refuse(problem::kInternalError, "the manager is stopping", ErrorCode::kCancelled);
+        if (std::chrono::steady_clock::now() >= deadline) break;
+        co_await entry->changed.wait_until(deadline);
+        if ((co_await boost::asio::this_coro::cancellation_state).cancelled() !=
+            boost::asio::cancellation_type::none)
+            co_return refuse(problem::kInternalError, "cancelled", ErrorCode::kCancelled);
+    }
+    co_return entry->c;
+}
+
+}  // namespace memtide::fm

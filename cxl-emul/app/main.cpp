@@ -1,0 +1,28 @@
+#include <exception>
+#include <functional>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "common/daemon/exit_code.h"
+#include "cxl-emul/app/switch_command.h"
+
+// memtide-cxl-emul: CXL hardware in software. Each subcommand adds itself and says what runs when it is
+// chosen.
+int main(int argc, char** argv) {
+    using namespace memtide;
+    CLI::App app{"Emulates CXL switches and, with QEMU, the hosts behind them"};
+    app.set_version_flag("--version", MEMTIDE_VERSION);
+    app.require_subcommand(1);
+    std::function<int()> chosen;
+    emul::add_switch_command(app, chosen);
+    try {
+        app.parse(argc, argv);
+        return chosen();
+    } catch (const CLI::ParseError& e) {
+        return app.exit(e) == 0 ? daemon::kExitOk : daemon::kExitUsage;
+    } catch (const std::exception& e) {
+        std::cerr << "memtide-cxl-emul: " << e.what() << '\n';
+        return daemon::kExitFailure;
+    }
+}

@@ -112,7 +112,9 @@ void add_events_command(CLI::App& app, Arguments& arguments, Command& chosen) {
 
 int run(int argc, char** argv) {
     CLI::App app{"memtide: pooled CXL memory for a rack, from the command line"};
+    app.name("memtide");
     app.footer(kFooter);
+    app.fallthrough();  // --json and --url may also stand behind the command
     app.require_subcommand(1);
     app.set_version_flag("--version", "memtide " MEMTIDE_VERSION);
     Arguments arguments;

@@ -31,7 +31,8 @@ struct ClientResponse {
 // HTTP/1.1 client for one base URL: "http://host:port" or "unix:/path". Keeps one connection alive and opens
 // it again when it was closed meanwhile. One exchange at a time; not thread safe. Errors: kUnavailable
 // (cannot connect, closed), kTimeout, kProtocol (not HTTP, body over 64 MiB), kInvalidArgument (bad base
-// URL).
+// URL or a target with spaces or control characters), kCancelled. A request that may be repeated (not POST or
+// PATCH without an Idempotency-Key) is sent once more when a kept connection turns out to be closed.
 class Client {
   public:
     Client(boost::asio::any_io_executor executor, std::string base_url);
@@ -42,7 +43,8 @@ class Client {
     boost::asio::awaitable<Result<ClientResponse>> send(ClientRequest request);
 
     // For event streams: calls `on_chunk` with each piece of the body as it comes, until the stream ends or
-    // on_chunk returns false. `timeout` bounds only the wait for the response header.
+    // on_chunk returns false. The body of an answer other than 2xx is kept instead. `timeout` bounds only the
+    // wait for the response header.
     boost::asio::awaitable<Result<ClientResponse>> stream(ClientRequest request,
                                                           std::function<bool(std::string_view)> on_chunk);
 

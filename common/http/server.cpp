@@ -1,0 +1,107 @@
+#include "common/http/server.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "common/http/connection.h"
+#include "common/http/hub.h"
+#include "common/http/listener.h"
+#include "common/log/log.h"
+
+namespace memtide::http {
+
+namespace asio = boost::asio;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
+
+void admit(const std::shared_ptr<Hub>& hub, Connection::Socket socket) {
+    constexpr std::size_t kMostSurplus = 64;  // beyond, they are closed without a word
+    const bool full = hub->connection_count() >= hub->limits.connections && !hub->close_idlest();
+    if (full && hub->surplus_count() >= kMostSurplus) return;
+    Connection::start(std::make_shared<Connection>(hub, std::move(socket), full));
+}
+
+asio::awaitable<void> accept_all(std::shared_ptr<Hub> hub, std::shared_ptr<Listener> listener) {
+    bool complained = false;
+    while (!hub->stopping) {
+        Connection::Socket socket(hub->executor);
+        const auto error = co_await listener->accept(socket);
+        if (!error) {
+            complained = false;
+            admit(hub, std::move(socket));
+            continue;
+        }
+        if (error == asio::error::operation_aborted || hub->stopping) co_return;
+        if (error == asio::error::connection_aborted) continue;
+        // Out of descriptors or memory: someone idle makes room, and time may help.
+        if (!std::exchange(complained, true))
+            log::warning("cannot accept connections",
+                         {{"error", error.message()}, {"connections", hub->connection_count()}});
+        hub->close_idlest();
+        asio::steady_timer pause(hub->executor, milliseconds(50));
+        co_await pause.async_wait(kNoThrow);
+    }
+}
+
+}  // namespace
+
+struct Server::Impl {
+    std::shared_ptr<Hub> hub;
+    std::vector<std::shared_ptr<Listener>> listeners;
+};
+
+Server::Server(asio::any_io_executor executor, const Router& router, ServerLimits limits)
+    : impl_(std::make_shared<Impl>(Impl{std::make_shared<Hub>(std::move(executor), router, limits), {}})) {}
+
+Server::~Server() {
+    impl_->hub->stopping = true;
+    for (const auto& listener : impl_->listeners) listener->close();
+    impl_->hub->abandon();
+    impl_->hub->stop_watching();
+}
+
+Result<> Server::listen(const std::string& address) {
+    auto listener = Listener::open(impl_->hub->executor, address);
+    if (!listener) return std::unexpected(std::move(listener.error()));
+    impl_->listeners.push_back(*listener);
+    asio::co_spawn(impl_->hub->executor, accept_all(impl_->hub, *listener), asio::detached);
+    return {};
+}
+
+std::uint16_t Server::port() const {
+    for (const auto& listener : impl_->listeners)
+        if (listener->port() != 0) return listener->port();
+    return 0;
+}
+
+asio::awaitable<void> Server::stop(milliseconds grace) {
+    const std::shared_ptr<Impl> impl = impl_;
+    for (const auto& listener : impl->listeners) listener->close();
+    impl->hub->begin_stopping();
+    using Clock = std::chrono::steady_clock;
+    // After the grace, a moment more for cancelled handlers to unwind.
+    const auto end = Clock::now() + grace;
+    const auto last = end + milliseconds(500);
+    bool abandoned = false;
+    asio::steady_timer pause(impl->hub->executor);
+    while (impl->hub->connection_count() + impl->hub->surplus_count() > 0 && Clock::now() < last) {
+        if (Clock::now() >= end && !std::exchange(abandoned, true)) impl->hub->abandon();
+        pause.expires_after(milliseconds(5));
+        co_await pause.async_wait(kNoThrow);
+    }
+    impl->hub->stop_watching();
+}
+
+std::size_t Server::connection_count() const { return impl_->hub->connection_count(); }
+
+}  // namespace memtide::http

@@ -22,7 +22,7 @@ add_compile_definitions(_GLIBCXX_ASSERTIONS MEMTIDE_VERSION="${PROJECT_VERSION}"
 # gcc 12 reports false positives of these inside coroutine frames and inlined library code.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
-                      -Wno-dangling-pointer)
+                      -Wno-dangling-pointer -Wno-mismatched-new-delete)
 endif()
 if(MEMTIDE_SANITIZE)
   add_compile_options(-fsanitize=${MEMTIDE_SANITIZE} -fno-omit-frame-pointer)

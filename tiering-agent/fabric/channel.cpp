@@ -143,7 +143,9 @@ asio::awaitable<void> Channel::Impl::pull_loop() {
     std::optional<Desired> last;
     while (!stopped) {
         const auto asked_at = std::chrono::steady_clock::now();
-        auto desired = co_await pull(last ? std::optional(last->revision) : std::nullopt);
+        std::optional<std::uint64_t> after;  // not a ?: inside the co_await: gcc 12 evaluates both sides
+        if (last) after = last->revision;
+        auto desired = co_await pull(after);
         if (stopped) break;
         if (!desired) {
             trouble.is(desired.error());

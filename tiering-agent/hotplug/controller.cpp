@@ -76,7 +76,9 @@ void Controller::run() {
     drain_uevents_ = [&] {
         if (uevents) uevents->drain();
     };
-    reconciler_.emplace(host_, timing_.retry, [this] { return interruption_.requested(); });
+    reconciler_.emplace(
+        host_, timing_.retry, [this] { return interruption_.requested(); },
+        [this](const Observed& observed) { report(observed); });
     run_passes();
 }
 
@@ -98,16 +100,18 @@ void Controller::run_passes() {
             Observed blind{
                 .revision_seen = desired.revision, .memdevs = {}, .compositions = {}, .warnings = {}};
             blind.warnings.push_back({"cannot-look", pass.error().message});
-            if (reported_ != blind) on_observed_(reported_.emplace(std::move(blind)));
+            report(blind);
             wait(steady_now + timing_.poll);
             continue;
         }
-        if (reported_ != pass->observed) {
-            reported_ = std::move(pass->observed);
-            on_observed_(*reported_);
-        }
         if (!pass->acted) wait(pass->retry_at);
     }
+}
+
+void Controller::report(const Observed& observed) {
+    if (reported_ == observed) return;
+    reported_ = observed;
+    on_observed_(observed);
 }
 
 void Controller::wait(std::optional<Clock::time_point> until) {

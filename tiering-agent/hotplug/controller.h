@@ -41,6 +41,7 @@ class Controller {
   private:
     void run();
     void run_passes();
+    void report(const Observed& observed);
     void wait(std::optional<Reconciler::Clock::time_point> until);
     void wake() const;
 

@@ -39,8 +39,9 @@ void log_result(const Action& action, const ActionResult& result) {
 
 }  // namespace
 
-Reconciler::Reconciler(Host& host, RetryTimes retry, std::function<bool()> cancelled)
-    : host_(host), retry_(retry), cancelled_(std::move(cancelled)) {}
+Reconciler::Reconciler(Host& host, RetryTimes retry, std::function<bool()> cancelled,
+                       std::function<void(const Observed&)> on_observed)
+    : host_(host), retry_(retry), cancelled_(std::move(cancelled)), on_observed_(std::move(on_observed)) {}
 
 Result<Reconciler::Pass> Reconciler::pass(const Desired& desired, WallTime now,
                                           Clock::time_point steady_now) {
@@ -59,16 +60,18 @@ Result<Reconciler::Pass> Reconciler::pass(const Desired& desired, WallTime now,
 
     Plan plan = make_plan(desired, *seen, notes_, now);
     forget_settled(plan);
+    Observed observed{.revision_seen = desired.revision,
+                      .memdevs = std::move(seen->memdevs),
+                      .warnings = std::move(plan.warnings)};
+    for (const CompositionPlan& composition : plan.compositions)
+        observed.compositions.push_back(composition.observed);
+    on_observed_(observed);
+
     Pass pass;
-    for (const CompositionPlan& composition : plan.compositions) {
-        pass.observed.compositions.push_back(composition.observed);
+    for (const CompositionPlan& composition : plan.compositions)
         if (composition.next && !cancelled_()) try_action(*composition.next, now, steady_now, pass);
-    }
     for (const Action& cleanup : plan.cleanups)
         if (!cancelled_()) try_action(cleanup, now, steady_now, pass);
-    pass.observed.revision_seen = desired.revision;
-    pass.observed.memdevs = std::move(seen->memdevs);
-    pass.observed.warnings = std::move(plan.warnings);
     return pass;
 }
 

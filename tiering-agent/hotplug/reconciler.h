@@ -22,11 +22,12 @@ class Reconciler {
   public:
     using Clock = std::chrono::steady_clock;
 
-    // `cancelled` is asked between actions: true ends the pass.
-    Reconciler(Host& host, RetryTimes retry, std::function<bool()> cancelled);
+    // `cancelled` is asked between actions: true ends the pass. `on_observed` is told what was seen before
+    // anything is done about it, since that may take long.
+    Reconciler(Host& host, RetryTimes retry, std::function<bool()> cancelled,
+               std::function<void(const Observed&)> on_observed);
 
     struct Pass {
-        Observed observed;   // what was seen before acting
         bool acted = false;  // look again: something may have changed
         std::optional<Clock::time_point> retry_at;
     };
@@ -48,6 +49,7 @@ class Reconciler {
     Host& host_;
     RetryTimes retry_;
     std::function<bool()> cancelled_;
+    std::function<void(const Observed&)> on_observed_;
     Notes notes_;
     std::map<CompositionId, Attempt> attempts_;
     Seen last_seen_;

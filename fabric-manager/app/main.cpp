@@ -117,6 +117,7 @@ int main_with(const Options& options) {
     }
     log::set_level(config->log_level);
     daemon::ignore_sigpipe();
+    daemon::raise_file_limit();
     // A file size limit must be an error of the write, which the store knows how to take, not the end.
     std::signal(SIGXFSZ, SIG_IGN);
     try {

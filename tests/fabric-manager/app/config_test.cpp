@@ -90,13 +90,13 @@ TEST(ManagerConfig, AddressesThatAreNoneAreRefused) {
 
 TEST(ManagerConfig, WrongKeysAreNamedWithTheirPlace) {
     EXPECT_EQ(complaint("vcs: 0", "vc: 0"),
-              "x.yaml:6:29: missing \"vcs\"\nx.yaml:6:48: unknown key \"vc\"; did you mean \"vcs\"?");
+              "x.yaml:6:28: missing \"vcs\"\nx.yaml:6:46: unknown key \"vc\"; did you mean \"vcs\"?");
     EXPECT_NE(complaint("state:", "sate:").find("x.yaml:2:1: unknown key \"sate\""), std::string::npos);
 }
 
 TEST(ManagerConfig, WrongTypesAreNamedWithTheirPlace) {
-    EXPECT_TRUE(complaint("vcs: 0", "vcs: 256").starts_with("x.yaml:6:53: must be a whole number"));
-    EXPECT_TRUE(complaint("vcs: 0", "vcs: zero").starts_with("x.yaml:6:53: must be a whole number"));
+    EXPECT_TRUE(complaint("vcs: 0", "vcs: 256").starts_with("x.yaml:6:51: must be a whole number"));
+    EXPECT_TRUE(complaint("vcs: 0", "vcs: zero").starts_with("x.yaml:6:51: must be a whole number"));
     EXPECT_TRUE(
         complaint("[{switch: switch0, vcs: 0}]", "switch0").starts_with("x.yaml:6:27: must be a list"));
     EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {switch_poll: fast}\n")
@@ -109,7 +109,7 @@ TEST(ManagerConfig, WrongTypesAreNamedWithTheirPlace) {
 
 TEST(ManagerConfig, HostsAndSwitchesMustFitTogether) {
     EXPECT_EQ(complaint("{switch: switch0,", "{switch: switch1,"),
-              "x.yaml:6:38: there is no switch named switch1");
+              "x.yaml:6:37: there is no switch named switch1");
     EXPECT_EQ(complaint("hosts:\n", "hosts:\n  - {name: host1, attach: [{switch: switch0, vcs: 0}]}\n"),
               "x.yaml:7:28: VCS 0 of switch0 is already attached to host1");
     EXPECT_EQ(complaint("hosts:\n", "hosts:\n  - {name: host0, attach: [{switch: switch0, vcs: 1}]}\n"),

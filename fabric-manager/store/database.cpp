@@ -1,5 +1,6 @@
 #include "fabric-manager/store/database.h"
 
+#include <cerrno>
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -102,8 +103,13 @@ Error Database::error(std::string_view action) const {
     const int code = handle_ ? sqlite3_errcode(handle_.get()) & 0xff : SQLITE_NOMEM;
     const std::string text = fmt::format("{} on state file {}: {}", action, path_,
                                          handle_ ? sqlite3_errmsg(handle_.get()) : "no memory");
+    const int system_error = handle_ ? sqlite3_system_errno(handle_.get()) : 0;
     switch (code) {
         case SQLITE_FULL:
+        case SQLITE_IOERR:
+            // A file size limit and a quota are full disks too, but SQLite knows only ENOSPC.
+            if (code == SQLITE_IOERR && system_error != EFBIG && system_error != EDQUOT)
+                return {ErrorCode::kIo, text};
             return {ErrorCode::kExhausted, text + " (make room on its disk; nothing was lost)"};
         case SQLITE_BUSY:
         case SQLITE_LOCKED:

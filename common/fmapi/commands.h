@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "common/fmapi/commands/component.h"
+#include "common/fmapi/commands/memory_device.h"
 #include "common/fmapi/commands/mld.h"
 #include "common/fmapi/commands/physical_switch.h"
 #include "common/fmapi/commands/virtual_switch.h"
@@ -12,9 +13,10 @@ namespace memtide::fmapi {
 // Every command that has a codec, by opcode. Tests, the fuzzer and docs/fm-api.md are held to this list.
 using Commands =
     std::tuple<Identify, BackgroundOperationStatus, GetResponseMessageLimit, SetResponseMessageLimit,
-               RequestAbortBackgroundOperation, Sanitize, IdentifySwitchDevice, GetPhysicalPortState,
-               PhysicalPortControl, SendPpbConfigRequest, GetVirtualSwitchInfo, BindVppb, UnbindVppb,
-               GenerateAerEvent, TunnelManagementCommand, GetLdInfo, GetLdAllocations, SetLdAllocations>;
+               RequestAbortBackgroundOperation, IdentifyMemoryDevice, Sanitize, IdentifySwitchDevice,
+               GetPhysicalPortState, PhysicalPortControl, SendPpbConfigRequest, GetVirtualSwitchInfo,
+               BindVppb, UnbindVppb, GenerateAerEvent, TunnelManagementCommand, GetLdInfo, GetLdAllocations,
+               SetLdAllocations>;
 
 // Calls visit(Command{}) for each of them: for_each_command([](auto command) { decltype(command)::kOpcode ...
 // }).

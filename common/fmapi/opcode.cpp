@@ -8,7 +8,7 @@ namespace memtide::fmapi {
 
 using enum Opcode;
 
-constexpr std::array<OpcodeInfo, 50> kOpcodes{{
+constexpr std::array<OpcodeInfo, 51> kOpcodes{{
     {kIdentify, "Identify"},
     {kBackgroundOperationStatus, "Background Operation Status"},
     {kGetResponseMessageLimit, "Get Response Message Limit"},
@@ -21,6 +21,7 @@ constexpr std::array<OpcodeInfo, 50> kOpcodes{{
     {kGetMctpEventInterruptPolicy, "Get MCTP Event Interrupt Policy"},
     {kSetMctpEventInterruptPolicy, "Set MCTP Event Interrupt Policy"},
     {kEventNotification, "Event Notification"},
+    {kIdentifyMemoryDevice, "Identify Memory Device"},
     {kSanitize, "Sanitize"},
     {kSecureErase, "Secure Erase"},
     {kIdentifySwitchDevice, "Identify Switch Device"},

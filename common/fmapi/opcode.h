@@ -23,6 +23,7 @@ enum class Opcode : std::uint16_t {
     kSetMctpEventInterruptPolicy = 0x0105,
     kEventNotification = 0x0106,
     // Memory devices (CXL 3.1, 8.2.9.9)
+    kIdentifyMemoryDevice = 0x4000,
     kSanitize = 0x4400,
     kSecureErase = 0x4401,
     // Physical switch (CXL 3.1, 7.6.7.1)
@@ -76,7 +77,7 @@ struct OpcodeInfo {
 };
 
 // Every opcode with a name, ascending.
-extern const std::array<OpcodeInfo, 50> kOpcodes;
+extern const std::array<OpcodeInfo, 51> kOpcodes;
 
 // "Bind vPPB (5201h)"; "unknown command (9999h)" when the table does not have it.
 std::string to_string(Opcode opcode);

@@ -114,6 +114,13 @@ Outcome identify_ld(const LdContext& context, const fmapi::NoPayload&) {
     return done(type3_identity(context.device().config.ld_serial(static_cast<unsigned>(context.index))));
 }
 
+Outcome identify_memory(const LdContext& context, const fmapi::NoPayload&) {
+    const std::uint64_t capacity = context.ld().size / kCxlGranule;
+    return done(fmapi::IdentifyMemoryDeviceResponse{.firmware_revision = {'m', 'e', 'm', 't', 'i', 'd', 'e'},
+                                                    .total_capacity = capacity,
+                                                    .volatile_only_capacity = capacity});
+}
+
 // A host that has the LD could still be writing: Invalid Security State.
 Outcome sanitize(const LdContext& context, const fmapi::NoPayload&) {
     Ld& ld = context.ld();
@@ -126,6 +133,7 @@ Outcome sanitize(const LdContext& context, const fmapi::NoPayload&) {
 // No tunnel: an LD has nothing behind it.
 constexpr Row<LdContext> kLdRows[] = {
     row<fmapi::Identify, LdContext, identify_ld>(),
+    row<fmapi::IdentifyMemoryDevice, LdContext, identify_memory>(),
     row<fmapi::Sanitize, LdContext, sanitize>(),
 };
 

@@ -118,9 +118,12 @@ awaitable<Result<DeviceReading>> read_device(FmApiClient& client, const fmapi::P
         const Result<> ok = co_await read_mld(client, device, known);
         if (!ok) co_return std::unexpected(ok.error());
     } else {
-        const Result<fmapi::GetLdInfoResponse> info = co_await client.ld_info(port.port);
+        const Result<fmapi::IdentifyMemoryDeviceResponse> info =
+            co_await client.identify_memory_device(Target::device(port.port));
         if (!info) co_return std::unexpected(info.error());
-        device.size = Bytes{info->memory_size};
+        if (info->total_capacity > (std::uint64_t{1} << 34))
+            co_return fail(ErrorCode::kProtocol, "it says that it has more memory than can be");
+        device.size = info->total();
         device.granularity = kCxlGranule;
         device.lds.push_back({kWholeDevice, device.serial, device.size});
     }

@@ -210,6 +210,9 @@ class SwitchClient final : public FmApiClient {
         std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) override {
         return set_allocations(session_, port, {.first_ld = first_ld, .allocations = std::move(allocations)});
     }
+    Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override {
+        return ask<fmapi::IdentifyMemoryDevice>(session_, target);
+    }
     Call<Completion> sanitize(Target target) override { return start<fmapi::Sanitize>(session_, target); }
     void close() override { session_->close(); }
 

@@ -79,7 +79,9 @@ class FmApiClient {
     virtual Call<std::vector<fmapi::LdAllocation>> set_ld_allocations(
         std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) = 0;
 
-    // A memory device: an SLD or an LD. Overwrites all of its memory.
+    // A memory device: an SLD or an LD.
+    virtual Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) = 0;
+    // Overwrites all of its memory.
     virtual Call<Completion> sanitize(Target target) = 0;
 
     // Drops the connection; the next call opens a new one. Commands in flight end with kCancelled.

@@ -5,8 +5,7 @@
 
 #include "common/fmapi/command.h"
 
-// Commands every component answers: switches, MLDs and LDs alike (CXL 3.1, 8.2.9.1), and the memory device's
-// Sanitize (8.2.9.9.5.1).
+// Commands every component answers: switches, MLDs and LDs alike (CXL 3.1, 8.2.9.1).
 namespace memtide::fmapi {
 
 enum class ComponentType : std::uint8_t {
@@ -90,6 +89,5 @@ using SetResponseMessageLimit =
     Command<Opcode::kSetResponseMessageLimit, ResponseMessageLimit, SetResponseMessageLimitResponse>;
 using RequestAbortBackgroundOperation =
     Command<Opcode::kRequestAbortBackgroundOperation, NoPayload, NoPayload>;
-using Sanitize = Command<Opcode::kSanitize, NoPayload, NoPayload>;  // a background operation
 
 }  // namespace memtide::fmapi

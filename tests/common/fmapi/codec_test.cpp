@@ -78,8 +78,7 @@ TEST(Codec, EveryTruncationIsRefusedWithTheNameOfTheMissingField) {
             EXPECT_EQ(decoded.error().code, ErrorCode::kProtocol);
             const std::string name = missing->name.substr(0, missing->name.find("[]"));
             EXPECT_THAT(decoded.error().message, HasSubstr(T::kName));
-            EXPECT_THAT(decoded.error().message, HasSubstr("\"" + name))
-                << "cut at " << cut;
+            EXPECT_THAT(decoded.error().message, HasSubstr("\"" + name)) << "cut at " << cut;
         }
     });
 }

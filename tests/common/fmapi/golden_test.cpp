@@ -116,6 +116,31 @@ TEST(GoldenBytes, GenerateAerEventIsFortyBytes) {
     expect_golden(GenerateAerEventRequest{1, 2, 0x80000001, {9}}, golden);
 }
 
+TEST(GoldenBytes, IdentifyMemoryDeviceIsSixtyNineBytes) {
+    IdentifyMemoryDeviceResponse response;
+    response.firmware_revision = {'1', '.', '0'};
+    response.total_capacity = 0x0104;
+    response.volatile_only_capacity = 0x0103;
+    response.persistent_only_capacity = 1;
+    response.partition_alignment = 2;
+    response.informational_events = 0x0a01;
+    response.warning_events = 0x0a02;
+    response.failure_events = 0x0a03;
+    response.fatal_events = 0x0a04;
+    response.lsa_size = 0x01020304;
+    response.poison_list_max = 0x050607;
+    response.inject_poison_limit = 0x0809;
+    response.poison_handling = 3;
+    response.qos_telemetry = 1;
+    response.dynamic_capacity_events = 0x0b0c;
+    EXPECT_EQ(response.total(), gibibytes(65));
+    expect_golden(response,
+                  "31 2e 30 00 00 00 00 00 00 00 00 00 00 00 00 00 "
+                  "04 01 00 00 00 00 00 00 03 01 00 00 00 00 00 00 "
+                  "01 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 "
+                  "01 0a 02 0a 03 0a 04 0a 04 03 02 01 07 06 05 09 08 03 01 0c 0b");
+}
+
 TEST(GoldenBytes, ResponseMessageLimitIsOneByte) {
     expect_golden(ResponseMessageLimit{10}, "0a");
     expect_golden(SetResponseMessageLimitResponse{10}, "0a");

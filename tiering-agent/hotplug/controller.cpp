@@ -69,10 +69,12 @@ void Controller::wake() const {
 
 void Controller::run() {
     auto uevents = Uevents::open();
-    if (uevents)
+    if (uevents) {
         uevents_ = uevents->descriptor();
-    else
+    } else {
+        timing_.poll = std::min(timing_.poll, timing_.blind_poll);
         log::warning("no kernel events, polling instead", {{"reason", uevents.error()}});
+    }
     drain_uevents_ = [&] {
         if (uevents) uevents->drain();
     };

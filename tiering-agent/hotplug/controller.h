@@ -15,8 +15,8 @@ namespace memtide::agent {
 
 struct ControllerTiming {
     RetryTimes retry;
-    std::chrono::milliseconds poll{
-        2'000};  // looks at least so often: kernel events are a hint, not a promise
+    std::chrono::milliseconds poll{10'000};       // looks at least so often: kernel events are a hint only
+    std::chrono::milliseconds blind_poll{1'000};  // the same without kernel events
 };
 
 // Runs a Reconciler on a thread of its own, since the kernel's files block. It looks when the desired state

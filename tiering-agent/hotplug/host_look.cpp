@@ -41,7 +41,8 @@ Result<Seen> SysfsHost::look(const std::vector<SerialNumber>& wanted) {
     Seen seen{.memdevs = std::move(view->memdevs),
               .regions = std::move(view->regions),
               .records = parts_.records.all(),
-              .block_size = *block_size};
+              .block_size = *block_size,
+              .auto_online = parts_.files.read(kMemory + "auto_online_blocks").value_or("")};
 
     std::set<std::string> memdevs;
     for (const Memdev& memdev : seen.memdevs)

@@ -1,9 +1,14 @@
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+
 #include <fmt/format.h>
 
 extern "C" {
 #include <cxl/libcxl.h>
 }
 
+#include "common/log/log.h"
 #include "tiering-agent/hotplug/cxl_bus.h"
 
 namespace memtide::agent {
@@ -16,6 +21,13 @@ using Context = std::unique_ptr<cxl_ctx, ContextDeleter>;
 
 constexpr unsigned long long kUnknown = ~0ULL;  // libcxl's answer when an attribute cannot be read
 
+// libcxl talks to standard error about what is half gone; that is normal here while devices come and go.
+void forward_log(cxl_ctx*, int, const char*, int, const char*, const char* format, va_list arguments) {
+    std::array<char, 256> text{};
+    if (vsnprintf(text.data(), text.size(), format, arguments) > 0)
+        log::debug("libcxl", {{"says", text.data()}});
+}
+
 // A context caches what it saw, so each look takes a fresh one.
 Result<Context> open_context() {
     cxl_ctx* context = nullptr;
@@ -24,6 +36,7 @@ Result<Context> open_context() {
         failure.error().code = ErrorCode::kUnavailable;
         return failure;
     }
+    cxl_set_log_fn(context, &forward_log);
     return Context(context);
 }
 

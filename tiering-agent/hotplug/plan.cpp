@@ -392,6 +392,15 @@ Plan make_plan(const Desired& desired, const Seen& seen, const Notes& notes, Wal
         plan.compositions.push_back(
             Planner(wanted, seen, note == notes.end() ? nullptr : &note->second, now, plan.warnings).run());
     }
+    if (!desired.compositions.empty() &&
+        (seen.auto_online == "online" || seen.auto_online == "online_kernel"))
+        plan.warnings.push_back(
+            {"auto-online-policy",
+             fmt::format(
+                 "this host onlines new memory by itself ({}), in a kernel zone from which it may not come "
+                 "back; the agent moves it to zone Movable, but offline or online_movable is safer "
+                 "(memhp_default_state= at boot, /sys/devices/system/memory/auto_online_blocks)",
+                 seen.auto_online)});
     plan_leftovers(desired, seen, notes, plan);
     return plan;
 }

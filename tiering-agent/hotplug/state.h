@@ -129,6 +129,8 @@ struct Seen {
     std::vector<Region> regions{};
     std::vector<RegionRecord> records{};
     Bytes block_size{};
+    std::string
+        auto_online{};  // what the kernel does with new blocks: "offline", "online", "online_movable", ...
 
     friend bool operator==(const Seen&, const Seen&) = default;
 };

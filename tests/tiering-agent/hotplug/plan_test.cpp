@@ -267,6 +267,18 @@ TEST(Plan, BlocksThatStayInAKernelZoneAreWarnedAboutByName) {
     expect_action(plan.compositions[0], ActionKind::kRezoneBlocks);
 }
 
+TEST(Plan, HostPolicyOfOnliningInAKernelZoneIsWarnedAboutOnceSomethingIsWanted) {
+    Seen seen = seeing({memdev()});
+    for (const std::string policy : {"online", "online_kernel", "online_movable", "offline", ""}) {
+        seen.auto_online = policy;
+        const auto warnings = make_plan(wanting(Want::kOnline), seen, {}, kNow).warnings;
+        const bool dangerous = policy == "online" || policy == "online_kernel";
+        EXPECT_EQ(std::ranges::count(warnings, "auto-online-policy", &Finding::code), dangerous ? 1 : 0)
+            << policy;
+        EXPECT_TRUE(make_plan({}, seen, {}, kNow).warnings.empty());
+    }
+}
+
 TEST(Plan, BlockThatIsGoingOfflineIsNotOnline) {
     Region region = region_with_blocks(BlockState::kOnline, true);
     region.blocks[0].state = BlockState::kGoingOffline;

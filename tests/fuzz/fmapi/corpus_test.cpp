@@ -1,4 +1,4 @@
-// The captures in corpus/packets still read as they did: corpus/expected.txt has their messages.
+// The recorded conversations that the packet fuzzer starts from still read as captures.txt says.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -35,16 +35,16 @@ std::string summary(const std::string& capture) {
 }
 
 TEST(Corpus, CapturesReadAsTheyDid) {
-    const std::filesystem::path corpus(MEMTIDE_CORPUS);
+    const std::filesystem::path fuzz(MEMTIDE_FUZZ_FOLDER);
     std::vector<std::filesystem::path> captures;
-    for (const auto& entry : std::filesystem::directory_iterator(corpus / "packets"))
+    for (const auto& entry : std::filesystem::directory_iterator(fuzz / "corpus/memtide_fmapi_packets_fuzz"))
         captures.push_back(entry.path());
     std::ranges::sort(captures);
     ASSERT_FALSE(captures.empty());
     std::string text;
     for (const auto& capture : captures)
         text += "[" + capture.stem().string() + "]\n" + summary(contents(capture)) + "\n";
-    EXPECT_EQ(text, contents(corpus / "expected.txt"));
+    EXPECT_EQ(text, contents(fuzz / "fmapi/captures.txt"));
 }
 
 }  // namespace

@@ -65,6 +65,10 @@ struct Draft {
     std::vector<Event> events;
 };
 
+// Edits a draft; false: there is nothing to do after all. Made into a named variable before it is handed to a
+// coroutine that is awaited: gcc 12 destroys a lambda twice that is converted inside a co_await expression.
+using Change = std::function<bool(Draft&)>;
+
 // What this process knows of a host's agent.
 struct AgentState {
     explicit AgentState(boost::asio::any_io_executor executor) : changed(executor) {}
@@ -126,7 +130,7 @@ class Core : public std::enable_shared_from_this<Core> {
     // --- journal.cpp ---
     // Lets `change` edit a copy, makes it durable, then shows it. `change` answers false when there is
     // nothing to do after all. Errors are the store's; then nothing is shown.
-    Async<Result<>> journal(EntryPtr entry, std::function<bool(Draft&)> change);
+    Async<Result<>> journal(EntryPtr entry, Change change);
     Async<Result<>> apply(Mutation mutation);
     void publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revision);
     void add_entry(const EntryPtr& entry);
@@ -148,7 +152,7 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Progress> allocate_step(EntryPtr entry, ActionKind kind);
     Async<Progress> fail_step(EntryPtr entry, Reason reason);
     Async<Progress> erase_failed(EntryPtr entry, Error error);
-    Async<Progress> advance(EntryPtr entry, std::function<bool(Draft&)> change);
+    Async<Progress> advance(EntryPtr entry, Change change);
     Async<Progress> nothing_to_do();
     Async<Progress> await_background_step(EntryPtr entry);
     Async<AsyncMutex::Lock> turn_at_switch(EntryPtr entry);

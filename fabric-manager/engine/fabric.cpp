@@ -205,7 +205,7 @@ Async<> Core::adopt(SwitchId id) {
         begin_step(c, "online", now());
         auto entry = std::make_shared<Entry>(executor_, std::move(c));
         if (!inventory_.claim(entry->c)) continue;  // taken by a request that came in meanwhile
-        const Result<> durable = co_await journal(entry, [this](Draft& draft) {
+        Change change = [this](Draft& draft) {
             draft.code = "adopted";
             draft.detail = "found bound on the switch, and no composition explains it";
             Event event;
@@ -218,7 +218,8 @@ Async<> Core::adopt(SwitchId id) {
             event.detail = draft.detail;
             draft.events.push_back(std::move(event));
             return true;
-        });
+        };
+        const Result<> durable = co_await journal(entry, std::move(change));
         if (!durable) {
             inventory_.release(entry->c.id);
             log::warning("could not adopt a binding; tried again at the next reading",

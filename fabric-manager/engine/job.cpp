@@ -189,7 +189,7 @@ Core::Progress Core::refused_for_now(const EntryPtr& entry, const Error& error) 
 // --- Steps
 // --------------------------------------------------------------------------------------------------
 
-Async<Core::Progress> Core::advance(EntryPtr entry, std::function<bool(Draft&)> change) {
+Async<Core::Progress> Core::advance(EntryPtr entry, Change change) {
     const Result<> durable = co_await journal(entry, std::move(change));
     if (durable) co_return Progress::kAgain;
     if (stopping_) co_return Progress::kIdle;
@@ -297,7 +297,7 @@ Async<Core::Progress> Core::bind_step(EntryPtr entry) {
     // Others had their turn meanwhile: decide again on what is true now.
     if (stopping_ || next(entry->c).kind != kBind) co_return Progress::kAgain;
     if (entry->c.state == CompositionState::kPending) {
-        const Progress journaled = co_await advance(entry, [this](Draft& draft) {
+        Change change = [this](Draft& draft) {
             Composition& c = draft.c;
             if (c.state != CompositionState::kPending || c.release_requested) return false;
             c.state = CompositionState::kBinding;
@@ -305,7 +305,8 @@ Async<Core::Progress> Core::bind_step(EntryPtr entry) {
             // From here on a host may write to it.
             if (c.serial.value != 0) draft.lds.push_back({c.serial, c.size, LdCondition::kDirty, {}});
             return true;
-        });
+        };
+        const Progress journaled = co_await advance(entry, std::move(change));
         if (journaled != Progress::kAgain || entry->c.state != CompositionState::kBinding)
             co_return journaled;
     }
@@ -317,14 +318,15 @@ Async<Core::Progress> Core::bind_step(EntryPtr entry) {
         co_return Progress::kAgain;
     }
     if (!is_final(done.error(), entry->failures + 1)) co_return refused_for_now(entry, done.error());
-    co_return co_await fail_step(entry, Reason{"bind-refused", done.error().message});
+    Reason reason{"bind-refused", done.error().message};
+    co_return co_await fail_step(entry, std::move(reason));
 }
 
 Async<Core::Progress> Core::unbind_step(EntryPtr entry) {
     const AsyncMutex::Lock turn = co_await turn_at_switch(entry);
     if (stopping_ || next(entry->c).kind != kUnbind) co_return Progress::kAgain;
     if (entry->c.state == CompositionState::kDraining) {
-        const Progress journaled = co_await advance(entry, [this](Draft& draft) {
+        Change change = [this](Draft& draft) {
             if (draft.c.state != CompositionState::kDraining) return false;
             draft.c.state = CompositionState::kUnbinding;
             end_step(draft.c, "drain", now(), draft.c.forced ? "forced" : "");
@@ -334,7 +336,8 @@ Async<Core::Progress> Core::unbind_step(EntryPtr entry) {
                 draft.detail = "unbound as a surprise removal, without waiting for the agent";
             }
             return true;
-        });
+        };
+        const Progress journaled = co_await advance(entry, std::move(change));
         if (journaled != Progress::kAgain || entry->c.state != CompositionState::kUnbinding)
             co_return journaled;
     }
@@ -367,12 +370,13 @@ Async<Core::Progress> Core::erase_step(EntryPtr entry, ActionKind kind) {
     const CompositionState from = entry->c.state;
     const std::string name = before_bind ? "erase-before-bind" : "erase";
     if (before_bind) {
-        const Progress journaled = co_await advance(entry, [this, from, name](Draft& draft) {
+        Change change = [this, from, name](Draft& draft) {
             const auto under_way = [&](const Step& step) { return step.name == name && !step.ended; };
             if (draft.c.state != from || std::ranges::any_of(draft.c.steps, under_way)) return false;
             begin_step(draft.c, name, now());
             return true;
-        });
+        };
+        const Progress journaled = co_await advance(entry, std::move(change));
         if (journaled != Progress::kAgain || entry->c.state != from || entry->c.release_requested)
             co_return journaled;
     }
@@ -388,7 +392,7 @@ Async<Core::Progress> Core::erase_step(EntryPtr entry, ActionKind kind) {
     entry->failures = 0;
     // The device's memory was divided anew meanwhile: what was erased may be another LD's now.
     if (carving != carvings_[entry->c.memory.device]) co_return Progress::kAgain;
-    co_return co_await advance(entry, [this, from, name, before_bind](Draft& draft) {
+    Change change = [this, from, name, before_bind](Draft& draft) {
         Composition& c = draft.c;
         if (c.state != from) return false;
         end_step(c, name, now());
@@ -398,7 +402,8 @@ Async<Core::Progress> Core::erase_step(EntryPtr entry, ActionKind kind) {
         c.state = c.reason ? CompositionState::kFailed : CompositionState::kReleased;
         if (c.reason) c.undone = {"bind", "reservation"};
         return true;
-    });
+    };
+    co_return co_await advance(entry, std::move(change));
 }
 
 Async<Core::Progress> Core::erase_failed(EntryPtr entry, Error error) {
@@ -407,7 +412,7 @@ Async<Core::Progress> Core::erase_failed(EntryPtr entry, Error error) {
         trouble(entry, error);
         co_return Progress::kRetry;
     }
-    co_return co_await advance(entry, [this, error](Draft& draft) {
+    Change change = [this, error](Draft& draft) {
         Composition& c = draft.c;
         if (is_end(c.state)) return false;
         c.state = CompositionState::kFailed;
@@ -429,7 +434,8 @@ Async<Core::Progress> Core::erase_failed(EntryPtr entry, Error error) {
         event.detail = fmt::format("LD {}: {}", c.memory.ld.value, error.message);
         draft.events.push_back(std::move(event));
         return true;
-    });
+    };
+    co_return co_await advance(entry, std::move(change));
 }
 
 Async<Core::Progress> Core::allocate_step(EntryPtr entry, ActionKind kind) {
@@ -439,29 +445,32 @@ Async<Core::Progress> Core::allocate_step(EntryPtr entry, ActionKind kind) {
     const bool possible = !undo || is_untouched(entry->c);
     if (possible) {
         // Memory of every LD that is not bound may move: none of it counts as erased any more.
-        const Progress journaled = co_await advance(entry, [this](Draft& draft) {
+        Change change = [this](Draft& draft) {
             begin_step(draft.c, "allocate", now());
             for (const LdAddress& dirty : inventory_.forget_clean(draft.c.memory.device))
                 if (const LogicalDevice* ld = inventory_.ld(dirty); ld->serial.value != 0)
                     draft.lds.push_back({ld->serial, ld->size, LdCondition::kDirty, {}});
             return true;
-        });
+        };
+        const Progress journaled = co_await advance(entry, std::move(change));
         if (journaled != Progress::kAgain) co_return journaled;
         ++carvings_[entry->c.memory.device];
     }
     Result<SerialNumber> serial{SerialNumber{}};
     if (possible) {
+        std::vector<LdSize> sizes = undo ? entry->c.carve->before : entry->c.carve->after;
         point("effect", "allocate");
-        serial = co_await set_sizes(entry, undo ? entry->c.carve->before : entry->c.carve->after);
+        serial = co_await set_sizes(entry, std::move(sizes));
         point("effected", "allocate");
     }
     if (!serial) {
         const Error error = serial.error();
         if (!is_final(error, entry->failures + 1)) co_return refused_for_now(entry, error);
-        if (!undo) co_return co_await fail_step(entry, Reason{"allocate-refused", error.message});
+        Reason reason{"allocate-refused", error.message};
+        if (!undo) co_return co_await fail_step(entry, std::move(reason));
     }
     entry->failures = 0;
-    co_return co_await advance(entry, [this, undo, possible, serial](Draft& draft) {
+    Change change = [this, undo, possible, serial](Draft& draft) {
         Composition& c = draft.c;
         end_step(c, "allocate", now(), undo ? "undone" : "");
         if (undo) {
@@ -472,7 +481,8 @@ Async<Core::Progress> Core::allocate_step(EntryPtr entry, ActionKind kind) {
             if (serial->value != 0) c.serial = *serial;
         }
         return true;
-    });
+    };
+    co_return co_await advance(entry, std::move(change));
 }
 
 // Whether the LDs of its carve are still as the carve left them and nobody else's, so that it can be undone.

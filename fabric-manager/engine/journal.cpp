@@ -58,7 +58,7 @@ bool same(const std::optional<DesiredComposition>& a, const std::optional<Desire
 
 }  // namespace
 
-Async<Result<>> Core::journal(EntryPtr entry, std::function<bool(Draft&)> change) {
+Async<Result<>> Core::journal(EntryPtr entry, Change change) {
     const AsyncMutex::Lock lock = co_await entry->journal.lock();
     if (stopping_) co_return fail(ErrorCode::kCancelled, "the manager is stopping");
     Draft draft;

@@ -73,10 +73,11 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
         co_return refuse(problem::kInternalError, claimed.error().message, ErrorCode::kInternal);
     if (key) keys_[key->key] = Key{key->body_hash, std::nullopt};
 
-    const Result<> durable = co_await journal(entry, [&](Draft& draft) {
+    Change change = [&](Draft& draft) {
         if (key) draft.idempotency = IdempotencyRecord{key->key, key->body_hash, {}};
         return true;
-    });
+    };
+    const Result<> durable = co_await journal(entry, std::move(change));
     if (key) {
         if (durable) {
             keys_[key->key].answer = entry->c;
@@ -158,7 +159,7 @@ Async<Outcome<Composition>> Core::release(CompositionId id, bool force) {
 Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force) {
     const std::shared_ptr<Core> self = shared_from_this();
     bool ended = false;
-    const Result<> durable = co_await journal(entry, [&](Draft& draft) {
+    Change change = [&](Draft& draft) {
         Composition& c = draft.c;
         ended = is_end(c.state);
         if (ended || (c.release_requested && (c.forced || !force))) return false;
@@ -180,7 +181,8 @@ Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force) {
             draft.events.push_back(std::move(event));
         }
         return true;
-    });
+    };
+    const Result<> durable = co_await journal(entry, std::move(change));
     if (!durable) co_return refuse_for_store(durable.error());
     if (ended)
         co_return refuse(problem::kCompositionEnded,

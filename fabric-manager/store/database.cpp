@@ -1,6 +1,7 @@
 #include "fabric-manager/store/database.h"
 
 #include <cerrno>
+
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -96,6 +97,8 @@ Result<std::int64_t> Database::query_number(const std::string& sql) {
     if (!row) return std::unexpected(error(sql));
     return *row ? statement.number(0) : 0;
 }
+
+bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
 
 int Database::changes() const { return sqlite3_changes(handle_.get()); }
 

@@ -49,6 +49,7 @@ class Database {
     Result<> execute(const std::string& sql);
     Result<std::string> query_text(const std::string& sql);
     Result<std::int64_t> query_number(const std::string& sql);
+    [[nodiscard]] bool in_transaction() const;
     // Rows the last statement changed.
     [[nodiscard]] int changes() const;
     // The last error as our own: kExhausted for a full disk, kConflict when locked or a constraint failed,

@@ -151,6 +151,8 @@ void SqliteStore::commit(std::vector<Task>& group) {
         auto* write = std::get_if<Write>(&task);
         if (write == nullptr) continue;
         write->result = whole ? write_alone(write->mutation) : whole;
+        // A full disk ends the whole transaction, not just the statement.
+        if (whole && !write->result && !database_->in_transaction()) whole = write->result;
     }
     if (whole) whole = database_->execute("COMMIT");
     if (whole) return;

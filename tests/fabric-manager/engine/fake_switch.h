@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "fabric-manager/fmapi/client.h"
+
+// A switch with its devices and hosts, without any wire: what the engine is tested against. It watches over
+// what must never happen (`violations`), and can keep its state in a file, so that it outlives the process
+// that talks to it as real hardware does.
+namespace memtide::fm {
+
+struct FakeLd {
+    std::uint64_t serial = 0;
+    std::uint64_t size = 0;
+    bool dirty = true;    // somebody could have written to it since it was erased
+    bool online = false;  // the host has it online as a NUMA node
+};
+
+struct FakePort {
+    std::uint8_t id = 0;
+    fmapi::ConnectedDeviceType type = fmapi::ConnectedDeviceType::kNone;
+    bool upstream = false;
+    std::uint64_t serial = 0;
+    std::uint64_t size = 0;
+    fmapi::LdGranularity granularity = fmapi::LdGranularity::k256MiB;
+    std::vector<FakeLd> lds;  // one for an SLD
+};
+
+struct FakeVcs {
+    std::uint8_t id = 0;
+    std::uint8_t upstream_port = 0;
+    std::vector<fmapi::Vppb> vppbs;
+};
+
+class FakeSwitch final : public FmApiClient {
+  public:
+    explicit FakeSwitch(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+    // Two hosts with `vppbs` vPPBs each at ports 0 and 1.
+    void add_hosts(std::size_t vppbs);
+    // An MLD whose LDs have these sizes in units of 256 MiB, and `spare` units that none has.
+    void add_mld(std::uint8_t port, std::vector<std::uint64_t> units, std::uint64_t spare = 0);
+    void add_sld(std::uint8_t port, std::uint64_t units);
+    void remove_device(std::uint8_t port);
+
+    // --- What a test does to it ---
+    bool down = false;         // every call fails with kUnavailable
+    int background_polls = 0;  // how many times an operation is still running when asked
+    enum class When { kBefore, kAfter };
+    // Called for each command ("bind", "unbind", "sanitize", ...) before it has any effect and after it had
+    // it; an error it gives is the caller's answer.
+    std::function<std::optional<Error>(std::string_view command, When when)> fault;
+    // The return code with which background operations end, by command.
+    std::map<std::string, fmapi::ReturnCode, std::less<>> ends_with;
+
+    // --- What a test looks at ---
+    std::map<std::string, int, std::less<>> calls;  // commands that had an effect
+    std::vector<std::string> violations;
+    std::vector<FakePort> ports;
+    std::vector<FakeVcs> vcss;
+    fmapi::Vppb& vppb(std::uint8_t vcs, std::uint8_t index) { return vcss.at(vcs).vppbs.at(index); }
+    FakePort& port(std::uint8_t id);
+    // Whether the LD with that serial number is bound somewhere in the VCS, so that its host sees it.
+    FakeLd* visible(std::uint8_t vcs, std::uint64_t serial);
+    std::uint8_t last_unbind_option = 0xff;
+
+    // Loads the state from the file if it exists, and writes it there after every change.
+    void keep_in(const std::string& path);
+    void save() const;
+
+    // --- FmApiClient ---
+    Call<fmapi::IdentifyResponse> identify(Target target) override;
+    Call<fmapi::BackgroundOperationStatusResponse> background_status(Target target) override;
+    Call<void> abort_background(Target target) override;
+    Call<fmapi::IdentifySwitchDeviceResponse> identify_switch() override;
+    Call<std::vector<fmapi::PhysicalPort>> physical_ports(std::vector<std::uint8_t> ids) override;
+    Call<void> port_control(std::uint8_t port, fmapi::PortOperation operation) override;
+    Call<std::uint32_t> read_port_config(std::uint8_t port, std::uint16_t offset) override;
+    Call<std::vector<fmapi::VirtualSwitch>> virtual_switches(std::vector<std::uint8_t> ids) override;
+    Call<Completion> bind(fmapi::BindVppbRequest request) override;
+    Call<Completion> unbind(fmapi::UnbindVppbRequest request) override;
+    Call<fmapi::GetLdInfoResponse> ld_info(std::uint8_t port) override;
+    Call<fmapi::GetLdAllocationsResponse> ld_allocations(std::uint8_t port) override;
+    Call<std::vector<fmapi::LdAllocation>> set_ld_allocations(
+        std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) override;
+    Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override;
+    Call<Completion> sanitize(Target target) override;
+    void close() override {}
+
+  private:
+    struct Operation {
+        std::string command;
+        fmapi::Opcode opcode{};
+        int polls_left = 0;
+        bool done = true;
+        fmapi::ReturnCode code = fmapi::ReturnCode::kSuccess;
+        std::uint8_t vcs = 0;
+        std::uint8_t vppb = 0;
+        std::uint8_t port = 0;
+        std::uint16_t ld = 0;
+    };
+    boost::asio::awaitable<Result<>> arrive(std::string_view command);
+    Result<> leave(std::string_view command);
+    std::optional<std::string> bind_fault(const fmapi::BindVppbRequest& request);
+    Completion begin(Operation& slot, Operation operation);
+    void finish(Operation& operation);
+    FakeLd* ld_at(std::uint8_t port, std::uint16_t ld);
+    void load(const std::string& path);
+
+    boost::asio::any_io_executor executor_;
+    Operation switch_operation_;
+    std::map<std::pair<std::uint8_t, std::uint16_t>, Operation> ld_operations_;
+    std::string path_;
+};
+
+}  // namespace memtide::fm

@@ -1,0 +1,176 @@
+#include "tests/fabric-manager/engine/rig.h"
+
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <unistd.h>
+
+namespace memtide::fm {
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{20};
+
+// Follows the desired state until the manager goes.
+boost::asio::awaitable<void> follow(Manager* manager, std::shared_ptr<FakeAgent> agent,
+                                    std::shared_ptr<FakeSwitch> fabric) {
+    std::optional<std::uint64_t> seen;
+    for (;;) {
+        const Outcome<DesiredState> desired =
+            co_await manager->desired(agent->host, seen, std::chrono::milliseconds(3'600'000));
+        if (!desired) co_return;
+        seen = desired->revision;
+        if (!agent->enabled) continue;
+        ObservedReport report = agent->act(*fabric, *desired);
+        const Outcome<> accepted = co_await manager->observed(agent->host, std::move(report));
+        if (!accepted && accepted.error().kind == ErrorCode::kCancelled) co_return;
+    }
+}
+
+}  // namespace
+
+ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
+    ++reports;
+    ObservedReport report{"1.0", boot_id, desired.revision, {}, {}, {}};
+    for (const DesiredComposition& one : desired.compositions) {
+        ObservedComposition seen;
+        seen.id = one.id;
+        seen.serial = one.serial;
+        FakeLd* ld = fabric.visible(vcs, one.serial.value);
+        if (ld == nullptr) {
+            seen.state = ObservedState::kAbsent;
+        } else if (one.online) {
+            ld->online = true;
+            seen.state = ObservedState::kOnline;
+            seen.node = 1;
+            seen.region = "region0";
+            seen.online_bytes = one.size;
+        } else if (refuses_to_let_go) {
+            seen.state = ObservedState::kDraining;
+            seen.holders = holders;
+        } else {
+            ld->online = false;
+            seen.state = ObservedState::kOffline;
+        }
+        report.compositions.push_back(std::move(seen));
+    }
+    fabric.save();
+    return report;
+}
+
+Rig::Rig() : fabric(std::make_shared<FakeSwitch>(io_.get_executor())) {
+    std::string name = (std::filesystem::temp_directory_path() / "memtide-engine-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+    store.path = (folder_ / "state.db").string();
+    config.switches = {{SwitchId("switch0"), "fake://switch0"}};
+    config.hosts = {{HostId("host0"), {{SwitchId("switch0"), 0}}},
+                    {HostId("host1"), {{SwitchId("switch0"), 1}}}};
+    config.timing.retry_min = Milliseconds(1);
+    config.timing.retry_max = Milliseconds(20);
+    config.timing.switch_poll = Milliseconds(20);
+    agents = {std::make_shared<FakeAgent>(), std::make_shared<FakeAgent>()};
+    agents[0]->host = HostId("host0");
+    agents[1]->host = HostId("host1");
+    agents[1]->vcs = 1;
+    fabric->add_hosts(4);
+}
+
+Rig::~Rig() {
+    if (manager) stop();
+    std::filesystem::remove_all(folder_);
+}
+
+void Rig::start() {
+    metrics_ = std::make_unique<metrics::Registry>();
+    Result<std::unique_ptr<Store>> opened = open_sqlite_store(store);
+    if (!opened) throw std::runtime_error(opened.error().message);
+    Result<std::unique_ptr<Manager>> result = Manager::open(io_.get_executor(), config, *std::move(opened),
+                                                            {{SwitchId("switch0"), fabric}}, *metrics_);
+    if (!result) throw std::runtime_error(result.error().message);
+    manager = *std::move(result);
+    manager->start();
+    for (const auto& agent : agents)
+        boost::asio::co_spawn(io_, follow(manager.get(), agent, fabric), boost::asio::detached);
+}
+
+void Rig::start_ready() {
+    start();
+    if (!run_until([&] { return manager->readiness().ready; })) throw std::runtime_error("never ready");
+}
+
+void Rig::stop() {
+    bool stopped = false;
+    boost::asio::co_spawn(io_, manager->stop(), [&](std::exception_ptr) { stopped = true; });
+    if (!run_until([&] { return stopped; })) std::abort();
+    settle();
+    manager.reset();
+}
+
+void Rig::kill() {
+    manager.reset();
+    settle();
+}
+
+bool Rig::run_until(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    io_.restart();
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > deadline) return false;
+        io_.restart();
+        io_.run_one_for(std::chrono::milliseconds(5));
+    }
+    return true;
+}
+
+void Rig::settle() {
+    io_.restart();
+    while (io_.run_one_for(std::chrono::milliseconds(10)) != 0) {
+        io_.restart();
+        if (manager) break;
+    }
+}
+
+Outcome<Created> Rig::create(const std::string& host, std::uint64_t units,
+                             std::optional<IdempotencyKey> key) {
+    CompositionRequest request;
+    request.host = HostId(host);
+    request.size = kCxlGranule * units;
+    return run(manager->create(std::move(request), std::move(key)));
+}
+
+Composition Rig::online(const std::string& host, std::uint64_t units) {
+    const Outcome<Created> created = create(host, units);
+    if (!created) throw std::runtime_error(created.error().detail);
+    if (!reaches(created->composition.id, CompositionState::kOnline)) throw std::runtime_error("not online");
+    return get(created->composition.id);
+}
+
+Outcome<Composition> Rig::release(const CompositionId& id, bool force) {
+    return run(manager->release(id, force));
+}
+
+bool Rig::reaches(const CompositionId& id, CompositionState state) {
+    return run_until([&] {
+        const Outcome<Composition> c = manager->get(id);
+        return c && c->state == state;
+    });
+}
+
+std::vector<Event> Rig::events() { return *run(manager->events(0, 100'000, Milliseconds(0))); }
+
+bool Rig::has_event(const std::string& type, const std::string& part) {
+    for (const Event& event : events())
+        if (event.type == type && (event.detail + event.code).find(part) != std::string::npos) return true;
+    return false;
+}
+
+std::vector<std::string> Rig::wrong() {
+    std::vector<std::string> result = fabric->violations;
+    return result;
+}
+
+void Rig::report(FakeAgent& agent) {
+    const Outcome<DesiredState> desired = run(manager->desired(agent.host, std::nullopt, Milliseconds(0)));
+    (void)run(manager->observed(agent.host, agent.act(*fabric, *desired)));
+}
+
+}  // namespace memtide::fm

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "common/metrics/registry.h"
+#include "fabric-manager/engine/manager.h"
+#include "fabric-manager/store/store.h"
+#include "tests/fabric-manager/engine/fake_switch.h"
+
+namespace memtide::fm {
+
+// What an agent would do on one host, against the fake switch's devices.
+struct FakeAgent {
+    HostId host;
+    std::uint8_t vcs = 0;
+    bool enabled = true;
+    std::string boot_id = "boot-1";
+    bool refuses_to_let_go = false;  // something holds the memory
+    std::vector<Holder> holders;
+    int reports = 0;
+
+    // Does what is desired and says what is then true.
+    ObservedReport act(FakeSwitch& fabric, const DesiredState& desired);
+};
+
+// A manager between a fake switch and fake agents, on a store on the disk that outlives it.
+class Rig {
+  public:
+    Rig();
+    ~Rig();
+
+    ManagerConfig config;
+    SqliteOptions store;
+    std::shared_ptr<FakeSwitch> fabric;
+    std::vector<std::shared_ptr<FakeAgent>> agents;
+    std::unique_ptr<Manager> manager;
+
+    // Opens and starts a manager; agents begin to follow it.
+    void start();
+    // Waits until it is ready too.
+    void start_ready();
+    // In good order.
+    void stop();
+    // As by kill -9, as far as that goes within one process.
+    void kill();
+
+    // Runs the world until the condition holds; false when it does not within 20 s.
+    bool run_until(const std::function<bool()>& condition);
+    // Runs it until nothing is left to do for a while.
+    void settle();
+    template <typename T>
+    T run(boost::asio::awaitable<T> call) {
+        std::optional<T> result;
+        boost::asio::co_spawn(io_, std::move(call), [&](std::exception_ptr failure, T value) {
+            if (failure) std::rethrow_exception(failure);
+            result = std::move(value);
+        });
+        if (!run_until([&] { return result.has_value(); }))
+            throw std::runtime_error("a call did not end in 20 s");
+        return *std::move(result);
+    }
+
+    Outcome<Created> create(const std::string& host, std::uint64_t units,
+                            std::optional<IdempotencyKey> key = {});
+    // Creates and waits for Online.
+    Composition online(const std::string& host, std::uint64_t units);
+    Outcome<Composition> release(const CompositionId& id, bool force = false);
+    bool reaches(const CompositionId& id, CompositionState state);
+    Composition get(const CompositionId& id) { return *manager->get(id); }
+    // Types of all events, in order.
+    std::vector<Event> events();
+    bool has_event(const std::string& type, const std::string& part = "");
+    // What must hold at any time; empty when it does.
+    std::vector<std::string> wrong();
+    void report(FakeAgent& agent);
+    boost::asio::io_context& io() { return io_; }
+
+  private:
+    boost::asio::io_context io_{1};
+    std::filesystem::path folder_;
+    std::unique_ptr<metrics::Registry> metrics_;
+};
+
+}  // namespace memtide::fm

@@ -1,0 +1,186 @@
+#include "fabric-manager/placement/placement.h"
+
+#include <gtest/gtest.h>
+
+namespace memtide::fm {
+namespace {
+
+const SwitchId kSwitch("switch0");
+const HostId kHost("host0");
+
+// A host with `vppbs` vPPBs on one switch; devices are added by the tests.
+class PlacementTest : public ::testing::Test {
+  protected:
+    PlacementTest() {
+        inventory.add_switch(kSwitch, "fake");
+        inventory.add_host(kHost, {{kSwitch, 0}});
+        inventory.switch_up(kSwitch, Time{});
+        show_vppbs(2);
+    }
+    void show_vppbs(std::size_t count) {
+        SwitchReading reading;
+        Vcs vcs;
+        for (std::size_t i = 0; i < count; ++i) {
+            Vppb vppb;
+            vppb.id = static_cast<std::uint8_t>(i);
+            vcs.vppbs.push_back(vppb);
+        }
+        reading.vcss.push_back(vcs);
+        inventory.apply(kSwitch, reading);
+    }
+    // Sizes in units of 256 MiB.
+    void add_mld(std::uint8_t port, std::vector<std::uint64_t> units, std::uint64_t spare = 0,
+                 Bytes granularity = kCxlGranule) {
+        DeviceReading device{
+            port, DeviceKind::kMld, SerialNumber{port * 0x100u}, kCxlGranule * spare, granularity, {}};
+        for (std::size_t i = 0; i < units.size(); ++i) {
+            device.size += kCxlGranule * units[i];
+            device.lds.push_back({LdId{static_cast<std::uint16_t>(i)}, SerialNumber{port * 0x100u + 1 + i},
+                                  kCxlGranule * units[i]});
+        }
+        ASSERT_TRUE(inventory.apply(kSwitch, device));
+    }
+    void add_sld(std::uint8_t port, std::uint64_t units) {
+        DeviceReading device{port,
+                             DeviceKind::kSld,
+                             SerialNumber{port * 0x100u},
+                             kCxlGranule * units,
+                             kCxlGranule,
+                             {{kWholeDevice, SerialNumber{port * 0x100u}, kCxlGranule * units}}};
+        ASSERT_TRUE(inventory.apply(kSwitch, device));
+    }
+    Outcome<Placement> ask(std::uint64_t units) { return place(inventory, kHost, kCxlGranule * units); }
+    std::string refusal(std::uint64_t units) { return ask(units).error().code; }
+    // Takes the LD and the vPPB of a placement.
+    void take(const Placement& placement, std::string id) {
+        Composition c;
+        c.id = CompositionId(std::move(id));
+        c.memory = placement.memory;
+        c.where = placement.where;
+        c.carve = placement.carve;
+        ASSERT_TRUE(inventory.claim(c));
+    }
+    Inventory inventory;
+};
+
+TEST_F(PlacementTest, FreeLdOfExactlyTheSizeIsTaken) {
+    add_mld(2, {2, 1});
+    const Outcome<Placement> placement = ask(1);
+    ASSERT_TRUE(placement);
+    EXPECT_EQ(placement->memory.ld, LdId{1});
+    EXPECT_EQ(placement->serial, SerialNumber{0x202});
+    EXPECT_EQ(placement->port, 2);
+    EXPECT_EQ(placement->where, (VppbAddress{kSwitch, 0, 0}));
+    EXPECT_FALSE(placement->carve);
+}
+
+TEST_F(PlacementTest, CleanLdIsPreferred) {
+    add_mld(2, {1, 1});
+    inventory.set_clean({ask(1)->memory.device, LdId{1}}, true);
+    EXPECT_EQ(ask(1)->memory.ld, LdId{1});
+}
+
+TEST_F(PlacementTest, ExactLdOfALaterDeviceComesBeforeACarve) {
+    add_mld(2, {0}, 4);
+    add_mld(3, {1});
+    EXPECT_EQ(ask(1)->port, 3);
+}
+
+TEST_F(PlacementTest, WholeSldIsTakenOnlyForItsSize) {
+    add_sld(2, 2);
+    EXPECT_EQ(ask(2)->memory.ld, kWholeDevice);
+    EXPECT_EQ(refusal(1), problem::kNoFittingDevice);
+    EXPECT_NE(ask(1).error().detail.find("512MiB whole"), std::string::npos);
+}
+
+TEST_F(PlacementTest, SlotOfAnMldIsAllocated) {
+    add_mld(2, {1, 0}, 3);
+    const Outcome<Placement> placement = ask(2);
+    ASSERT_TRUE(placement && placement->carve);
+    EXPECT_EQ(placement->memory.ld, LdId{1});
+    EXPECT_EQ(placement->carve->after, (std::vector<LdSize>{{LdId{1}, kCxlGranule * 2}}));
+}
+
+TEST_F(PlacementTest, FreeLdsAreJoined) {
+    add_mld(2, {1, 1, 1});
+    const Outcome<Placement> placement = ask(3);
+    ASSERT_TRUE(placement && placement->carve);
+    EXPECT_EQ(placement->carve->after,
+              (std::vector<LdSize>{{LdId{0}, kCxlGranule * 3}, {LdId{1}, Bytes{}}, {LdId{2}, Bytes{}}}));
+    EXPECT_EQ(placement->carve->before,
+              (std::vector<LdSize>{{LdId{0}, kCxlGranule}, {LdId{1}, kCxlGranule}, {LdId{2}, kCxlGranule}}));
+}
+
+TEST_F(PlacementTest, LargerLdIsShrunk) {
+    add_mld(2, {4});
+    const Outcome<Placement> placement = ask(1);
+    ASSERT_TRUE(placement && placement->carve);
+    EXPECT_EQ(placement->carve->after, (std::vector<LdSize>{{LdId{0}, kCxlGranule}}));
+}
+
+TEST_F(PlacementTest, LdsInUseAreNotTouchedByACarve) {
+    add_mld(2, {1, 1, 1});
+    take(*ask(1), "c-1");
+    const Outcome<Placement> placement = ask(2);
+    ASSERT_TRUE(placement && placement->carve);
+    for (const LdSize& one : placement->carve->after) EXPECT_NE(one.ld, LdId{0});
+}
+
+TEST_F(PlacementTest, TwoPlacementsNeverShareMemoryOrVppb) {
+    add_mld(2, {1, 0, 0}, 1);
+    const Placement first = *ask(1);
+    take(first, "c-1");
+    const Placement second = *ask(1);
+    EXPECT_NE(first.memory, second.memory);
+    EXPECT_NE(first.where, second.where);
+    take(second, "c-2");
+    EXPECT_EQ(refusal(1), problem::kExceedsFree);
+}
+
+TEST_F(PlacementTest, GranularityOfTheDeviceIsRespected) {
+    add_mld(2, {4}, 4, gibibytes(1));
+    EXPECT_EQ(refusal(1), problem::kNoFittingDevice);
+    EXPECT_TRUE(ask(8));
+}
+
+TEST_F(PlacementTest, QuarantinedMemoryIsNotGivenOut) {
+    add_mld(2, {1});
+    inventory.set_quarantined({ask(1)->memory.device, LdId{0}}, true);
+    EXPECT_EQ(refusal(1), problem::kExceedsFree);
+}
+
+TEST_F(PlacementTest, RefusalsAreTyped) {
+    add_mld(2, {1, 1});
+    EXPECT_EQ(refusal(0), problem::kSizeZero);
+    EXPECT_EQ(place(inventory, kHost, Bytes{4096}).error().code, problem::kSizeNotMultiple);
+    EXPECT_EQ(place(inventory, HostId("nobody"), kCxlGranule).error().code, problem::kUnknownHost);
+    EXPECT_EQ(refusal(3), problem::kExceedsLargestDevice);
+    take(*ask(1), "c-1");
+    EXPECT_EQ(refusal(2), problem::kExceedsFree);
+    add_mld(3, {2});
+    take(*ask(2), "c-2");
+    add_mld(4, {1});
+    EXPECT_EQ(refusal(1), problem::kNoFreeVppb);
+}
+
+TEST_F(PlacementTest, MemoryOfSeveralDevicesIsNotAddedUp) {
+    add_mld(2, {2});
+    add_mld(3, {2});
+    take(*ask(1), "c-1");
+    take(*place(inventory, kHost, kCxlGranule), "c-2");
+    show_vppbs(4);
+    add_mld(4, {1, 1, 1});
+    EXPECT_EQ(refusal(4), problem::kExceedsLargestDevice);
+    EXPECT_TRUE(ask(3));
+}
+
+TEST_F(PlacementTest, HostBehindASwitchThatIsDownIsNotReachable) {
+    add_mld(2, {1});
+    inventory.switch_down(kSwitch, "no answer");
+    EXPECT_EQ(refusal(1), problem::kHostNotReachable);
+    inventory.add_host(HostId("alone"), {});
+    EXPECT_EQ(place(inventory, HostId("alone"), kCxlGranule).error().code, problem::kHostNotReachable);
+}
+
+}  // namespace
+}  // namespace memtide::fm

@@ -13,11 +13,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/process/launch.h"
+#include "common/process/pidfd.h"
+
+// glibc before 2.37 forgot to give these C linkage.
+extern "C" {}
 
 namespace memtide::process {
 
@@ -63,7 +66,7 @@ Child::~Child() { close(); }
 void Child::close() noexcept {
     if (pidfd_ < 0) return;
     if (!exit_) {
-        ::pidfd_send_signal(pidfd_, SIGKILL, nullptr, 0);
+        signal_pidfd(pidfd_, SIGKILL);
         siginfo_t info{};
         while (::waitid(P_PIDFD, static_cast<id_t>(pidfd_), &info, WEXITED) != 0 && errno == EINTR) {
         }
@@ -73,7 +76,7 @@ void Child::close() noexcept {
 
 Result<> Child::signal(int number) {
     if (!running() || try_wait()) return {};
-    if (::pidfd_send_signal(pidfd_, number, nullptr, 0) == 0 || errno == ESRCH) return {};
+    if (signal_pidfd(pidfd_, number) == 0 || errno == ESRCH) return {};
     return fail_errno("signal", fmt::format("process {}", pid_), errno);
 }
 

@@ -7,10 +7,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "common/process/pidfd.h"
+
+// glibc before 2.37 forgot to give these C linkage.
+extern "C" {}
 
 namespace memtide::process {
 namespace {
@@ -227,7 +231,7 @@ Result<Launched> launch(const Command& command) {
         return explain(*failure, command, plan);
     }
     // The child is not reaped yet, so the pid is still its own.
-    const int pidfd = ::pidfd_open(pid, 0);
+    const int pidfd = open_pidfd(pid);
     if (pidfd < 0) {
         const int error = errno;
         ::kill(pid, SIGKILL);

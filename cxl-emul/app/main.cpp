@@ -6,6 +6,7 @@
 
 #include "common/daemon/exit_code.h"
 #include "cxl-emul/app/switch_command.h"
+#include "cxl-emul/rack/commands.h"
 
 // memtide-cxl-emul: CXL hardware in software. Each subcommand adds itself and says what runs when it is
 // chosen.
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     std::function<int()> chosen;
     emul::add_switch_command(app, chosen);
+    emul::add_rack_commands(app, chosen);
     try {
         app.parse(argc, argv);
         return chosen();

@@ -60,7 +60,11 @@ void add_machine(Builder& line, const HostPlan& plan) {
     } else {
         line.add("-accel", "tcg,thread=multi", "-cpu", "max,hypervisor=off");
     }
-    line.add("-smp", std::to_string(plan.cpus), "-m", fmt::format("{}M", plan.memory.value >> 20));
+    const auto mebibytes = plan.memory.value >> 20;
+    line.add("-smp", std::to_string(plan.cpus), "-m", fmt::format("{}M", mebibytes));
+    // The guest's own memory is node 0 by name: without an SRAT the kernel would put the CXL window there too.
+    line.add("-object", fmt::format("memory-backend-ram,id=dram,size={}M", mebibytes));
+    line.add("-numa", "node,nodeid=0,memdev=dram");
     // A panicked guest stays as it is, for a look at it and for its devices to be taken away by the switch.
     line.add("-device", "pvpanic-pci", "-action", "panic=pause");
 }

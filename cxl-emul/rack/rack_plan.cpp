@@ -1,0 +1,107 @@
+#include "cxl-emul/rack/rack_plan.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace memtide::emul {
+namespace {
+
+// Room for all memory of the switches that a host is attached to, and never less than a few gigabytes, so
+// that regions of every size find a place in a window that has been used in pieces.
+Bytes window_size(const std::vector<const SwitchConfig*>& switches) {
+    Bytes sum;
+    for (const auto* in : switches) {
+        for (const auto& device : in->devices) sum += device.size;
+    }
+    return std::max(gibibytes(4), gibibytes((2 * sum.value + gibibytes(1).value - 1) / gibibytes(1).value));
+}
+
+std::string device_names(const Topology& topology) {
+    std::vector<std::string> names;
+    for (const auto& in : topology.switches) {
+        for (const auto& device : in.devices) names.push_back(device.name.value);
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+Result<HostPlan> plan_host(const Topology& topology, const HostConfig& host, const RackSettings& settings,
+                           const std::string& folder) {
+    HostPlan plan;
+    plan.name = host.name.value;
+    plan.memory = host.memory;
+    plan.cpus = host.cpus;
+    plan.accelerator = settings.accelerator;
+    plan.kernel = settings.kernel;
+    plan.initramfs = settings.initramfs;
+    plan.kernel_arguments = settings.kernel_arguments;
+    plan.monitor_socket = folder + "/qmp.sock";
+    if (plan.monitor_socket.size() > 107) plan.monitor_socket.clear();  // too long for a unix socket
+    if (!settings.manager.empty()) plan.relay = {settings.program, "relay", settings.manager};
+    std::vector<const SwitchConfig*> attached;
+    for (const auto& in : topology.switches) {
+        const auto* vcs = in.vcs_of(host.name);
+        if (!vcs) continue;
+        plan.vcss.push_back({in.name.value, vcs->id, vcs->vppbs});
+        attached.push_back(&in);
+    }
+    plan.window = window_size(attached);
+    if (auto checked = check_plan(plan); !checked) return std::unexpected(checked.error());
+    return plan;
+}
+
+Result<DevicePlace> find_device(const Topology& topology, const std::string& name) {
+    const auto colon = name.find(':');
+    const auto device_name = name.substr(0, colon);
+    for (const auto& in : topology.switches) {
+        const auto* device = in.device(DeviceId(device_name));
+        if (!device) continue;
+        const auto port =
+            std::ranges::find_if(in.ports, [&](const PortConfig& p) { return p.device == device->name; });
+        if (port == in.ports.end())
+            return fail(ErrorCode::kConflict,
+                        fmt::format("{} is on no port of {}", device_name, in.name.value));
+        if (device->kind == DeviceKind::kSld) {
+            if (colon != std::string::npos)
+                return fail(ErrorCode::kInvalidArgument,
+                            fmt::format("{} is an SLD: it has no LDs", device_name));
+            return DevicePlace{&in, port->id, 0xffff};
+        }
+        const auto text = colon == std::string::npos ? std::string() : name.substr(colon + 1);
+        std::uint16_t ld = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ld);
+        if (error != std::errc() || end != text.data() + text.size() || ld >= device->lds.size()) {
+            return fail(ErrorCode::kInvalidArgument,
+                        fmt::format("{} is an MLD: give one of its LDs, {}:0 to {}:{}", device_name,
+                                    device_name, device_name, device->lds.size() - 1));
+        }
+        return DevicePlace{&in, port->id, ld};
+    }
+    return fail(ErrorCode::kNotFound,
+                fmt::format("no device named {}; there is {}", device_name, device_names(topology)));
+}
+
+Result<VcsPlace> find_vcs(const Topology& topology, const std::string& host, const SwitchConfig* in) {
+    if (!topology.find_host(HostId(host))) return fail(ErrorCode::kNotFound, "no host named " + host);
+    std::vector<VcsPlace> found;
+    for (const auto& candidate : topology.switches) {
+        if (in && in != &candidate) continue;
+        if (const auto* vcs = candidate.vcs_of(HostId(host)))
+            found.push_back({&candidate, vcs->id, vcs->vppbs});
+    }
+    if (found.empty()) {
+        return fail(ErrorCode::kNotFound,
+                    fmt::format("host {} has no VCS in {}", host,
+                                in ? "switch " + in->name.value : std::string("any switch")));
+    }
+    if (found.size() > 1) {
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("host {} has a VCS in several switches; say which with --switch", host));
+    }
+    return found.front();
+}
+
+}  // namespace memtide::emul

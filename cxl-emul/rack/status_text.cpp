@@ -1,0 +1,107 @@
+#include "cxl-emul/rack/status_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <boost/json/array.hpp>
+#include <fmt/format.h>
+
+#include "common/base/bytes.h"
+#include "cxl-emul/rack/messages.h"
+
+namespace memtide::emul {
+namespace json = boost::json;
+
+namespace {
+
+using Row = std::vector<std::string>;
+
+// Columns as wide as their widest cell, two spaces apart.
+std::string table(const std::vector<Row>& rows) {
+    std::vector<std::size_t> widths;
+    for (const auto& row : rows) {
+        widths.resize(std::max(widths.size(), row.size()));
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string out;
+    for (const auto& row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+        line.erase(line.find_last_not_of(' ') + 1);
+        out += line + "\n";
+    }
+    return out;
+}
+
+std::vector<json::object> objects(const json::object& in, std::string_view key) {
+    std::vector<json::object> out;
+    const auto* list = in.if_contains(key);
+    if (!list || !list->is_array()) return out;
+    for (const auto& entry : list->get_array()) {
+        if (entry.is_object()) out.push_back(entry.get_object());
+    }
+    return out;
+}
+
+std::string number_text(const json::object& in, std::string_view key) {
+    const auto* value = in.if_contains(key);
+    if (!value || !value->is_number()) return "-";
+    if (value->is_double()) return fmt::format("{:.1f}", value->get_double());
+    return std::to_string(number_of(in, key));
+}
+
+std::string or_dash(std::string text) { return text.empty() ? "-" : text; }
+
+std::string device_text(const json::object& vppb) {
+    auto name = text_of(vppb, "device");
+    if (vppb.contains("ld")) name += ":" + number_text(vppb, "ld");
+    return name;
+}
+
+}  // namespace
+
+std::string status_text(const json::object& status) {
+    std::string out = fmt::format("rack {} (pid {}), {}; {}: {}\n", text_of(status, "name"),
+                                  number_text(status, "pid"), text_of(status, "run_folder"),
+                                  text_of(status, "accelerator"), text_of(status, "accelerator_reason"));
+    if (const auto why = text_of(status, "failure"); !why.empty()) out += "failure: " + why + "\n";
+
+    std::vector<Row> hosts{{"HOST", "STATE", "PID", "BOOT", "KERNEL", "AGENT", "DETAIL"}};
+    for (const auto& host : objects(status, "hosts")) {
+        auto boot = number_text(host, "boot_seconds");
+        if (boot != "-") boot += "s";
+        hosts.push_back({text_of(host, "name"), text_of(host, "state"), number_text(host, "pid"), boot,
+                         or_dash(text_of(host, "kernel")), or_dash(text_of(host, "agent")),
+                         text_of(host, "detail")});
+    }
+    out += "\n" + table(hosts);
+
+    std::vector<Row> switches{{"SWITCH", "LISTENS ON"}};
+    std::vector<Row> bindings{{"HOST", "SWITCH", "VCS", "VPPB", "STATE", "DEVICE", "SERIAL", "SIZE"}};
+    for (const auto& sw : objects(status, "switches")) {
+        switches.push_back({text_of(sw, "name"), fmt::format("{}", fmt::join(texts_of(sw, "listen"), " "))});
+        for (const auto& vppb : objects(sw, "vppbs")) {
+            if (text_of(vppb, "state") == "unbound") continue;
+            bindings.push_back({text_of(vppb, "host"), text_of(sw, "name"), number_text(vppb, "vcs"),
+                                number_text(vppb, "vppb"), text_of(vppb, "state"), device_text(vppb),
+                                text_of(vppb, "serial"), format_bytes(Bytes{number_of(vppb, "size")})});
+        }
+    }
+    out += "\n" + table(switches);
+    out += bindings.size() > 1 ? "\n" + table(bindings) : "\nnothing is bound\n";
+    return out;
+}
+
+std::string boot_progress_text(const json::object& status) {
+    std::vector<std::string> parts;
+    for (const auto& host : objects(status, "hosts")) {
+        const auto state = text_of(host, "state");
+        parts.push_back(state == "ready" ? fmt::format("{} ready in {} s", text_of(host, "name"),
+                                                       number_text(host, "boot_seconds"))
+                                         : fmt::format("{} {}", text_of(host, "name"), state));
+    }
+    if (parts.empty()) return "preparing the guests";
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace memtide::emul

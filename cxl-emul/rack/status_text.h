@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include <boost/json/object.hpp>
+
+namespace memtide::emul {
+
+// The status of a rack (Rack::status()) as tables for people.
+std::string status_text(const boost::json::object& status);
+
+// One line about the hosts on their way up: "host0 ready in 6.1 s, host1 booting".
+std::string boot_progress_text(const boost::json::object& status);
+
+}  // namespace memtide::emul

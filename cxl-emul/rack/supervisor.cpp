@@ -1,0 +1,81 @@
+#include "cxl-emul/rack/supervisor.h"
+
+#include <csignal>
+#include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "common/daemon/daemon.h"
+#include "common/log/log.h"
+#include "cxl-emul/rack/control_server.h"
+#include "cxl-emul/rack/rack.h"
+
+namespace memtide::emul {
+namespace asio = boost::asio;
+
+namespace {
+
+// Stops the rack once, however many ask, and tells each when it is done.
+class Stopper {
+  public:
+    Stopper(asio::io_context& context, Rack& rack) : context_(context), rack_(rack) {}
+
+    void stop(std::function<void()> stopped) {
+        waiting_.push_back(std::move(stopped));
+        if (std::exchange(started_, true)) return;
+        log::info("stopping", {});
+        asio::co_spawn(context_, rack_.stop(), [this](const std::exception_ptr&) {
+            for (const auto& tell : waiting_) tell();
+            // What was said last still has to reach the clients.
+            last_words_.expires_after(std::chrono::milliseconds(100));
+            last_words_.async_wait([this](const boost::system::error_code&) { context_.stop(); });
+        });
+    }
+
+  private:
+    asio::io_context& context_;
+    Rack& rack_;
+    std::vector<std::function<void()>> waiting_;
+    asio::steady_timer last_words_{context_};
+    bool started_ = false;
+};
+
+}  // namespace
+
+int run_supervisor(RackOptions options, RunFolder folder,
+                   const std::function<void(const Result<>&)>& opened) {
+    daemon::ignore_sigpipe();
+    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a full disk like any other
+    asio::io_context context(1);
+    {
+        const auto hosts = options.topology.hosts;
+        Rack rack(context.get_executor(), std::move(options), folder.path());
+        Stopper stopper(context, rack);
+        ControlServer server(context.get_executor(), rack,
+                             [&stopper](std::function<void()> stopped) { stopper.stop(std::move(stopped)); });
+        auto ready = rack.open_switches();
+        if (ready) ready = server.listen(folder.control_socket());
+        for (const auto& host : hosts) {
+            if (ready) ready = folder.add_host(host.name.value);
+        }
+        if (!ready) {
+            folder.clear(true);
+            opened(ready);
+            return daemon::kExitFailure;
+        }
+        opened(ready);
+        asio::co_spawn(context, rack.boot(), asio::detached);
+        asio::co_spawn(context, daemon::wait_for_shutdown_signal(),
+                       [&stopper](const std::exception_ptr&) { stopper.stop([] {}); });
+        context.run();
+        server.close();
+    }
+    folder.clear(false);
+    log::info("stopped", {});
+    return daemon::kExitOk;
+}
+
+}  // namespace memtide::emul

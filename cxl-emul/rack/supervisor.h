@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "cxl-emul/qemu/guest_image.h"
+#include "cxl-emul/rack/run_folder.h"
+#include "cxl-emul/switch/topology.h"
+
+namespace memtide::emul {
+
+struct RackOptions {
+    Topology topology;
+    std::string topology_path;
+    GuestMaterial material;
+    std::string program;             // this program's own path
+    std::string manager;             // "127.0.0.1:8080"; empty: guests have no network
+    std::vector<std::string> agent;  // argv of the agent in each guest, without its host's name; empty: none
+    std::string kernel_arguments;
+    bool kvm_allowed = true;
+};
+
+// The process behind a running rack: its switches, its QEMU hosts, its control socket. Runs until it is told
+// to stop by the control socket, SIGTERM or SIGINT; then every host is shut down. Called in a process of its
+// own with one thread; the children die with it, whatever way it ends.
+//
+// `opened` is called once: with success when the switches listen and the control socket answers, hosts then
+// boot; or with why not, and nothing is left behind then. Gives the process's exit code.
+int run_supervisor(RackOptions options, RunFolder folder, const std::function<void(const Result<>&)>& opened);
+
+}  // namespace memtide::emul

@@ -1,0 +1,256 @@
+#include "cxl-emul/rack/up.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <vector>
+
+#include <boost/json/object.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "common/daemon/exit_code.h"
+#include "common/log/log.h"
+#include "cxl-emul/qemu/command_line.h"
+#include "cxl-emul/qemu/guest_image.h"
+#include "cxl-emul/rack/control_client.h"
+#include "cxl-emul/rack/loopback_address.h"
+#include "cxl-emul/rack/messages.h"
+#include "cxl-emul/rack/run_folder.h"
+#include "cxl-emul/rack/status_text.h"
+#include "cxl-emul/rack/supervisor.h"
+#include "cxl-emul/switch/topology.h"
+
+namespace memtide::emul {
+namespace fs = std::filesystem;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr const char* kAgentProgram = "memtide-tiering-agent";
+volatile std::sig_atomic_t interrupted = 0;
+extern "C" void note_interrupt(int) { interrupted = 1; }
+
+bool in_path(const std::string& program) {
+    const char* path = std::getenv("PATH");
+    std::string_view rest = path ? path : "/usr/bin:/bin";
+    while (!rest.empty()) {
+        const auto end = std::min(rest.find(':'), rest.size());
+        if (::access(fmt::format("{}/{}", rest.substr(0, end), program).c_str(), X_OK) == 0) return true;
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return false;
+}
+
+Result<std::vector<std::string>> agent_command(const UpOptions& options, const std::string& program) {
+    if (!options.agent) return std::vector<std::string>();
+    if (options.manager.empty())
+        return fail(ErrorCode::kInvalidArgument,
+                    "--agent needs --manager: an agent reports to a fabric manager");
+    const auto agent = fs::path(program).parent_path() / kAgentProgram;
+    if (::access(agent.c_str(), X_OK) != 0)
+        return fail(ErrorCode::kNotFound,
+                    fmt::format("no {} beside {}; build it first", kAgentProgram, program));
+    return std::vector<std::string>{agent.string(), "--manager", kManagerUrlInGuest};
+}
+
+// Everything that can be known to be missing before anything is started.
+Result<RackOptions> prepare(const UpOptions& options, Topology topology) {
+    RackOptions rack;
+    rack.topology = std::move(topology);
+    rack.topology_path = fs::absolute(options.topology).string();
+    if (rack.topology.hosts.empty()) {
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{} has no hosts; to run its switches alone: memtide-cxl-emul switch",
+                                options.topology));
+    }
+    if (!options.manager.empty()) {
+        if (auto address = parse_loopback_address(options.manager); !address)
+            return std::unexpected(address.error());
+        rack.manager = options.manager;
+    }
+    if (!in_path("qemu-system-x86_64")) {
+        return fail(ErrorCode::kNotFound,
+                    "qemu-system-x86_64 is not installed; scripts/setup installs it (QEMU 10 is needed)");
+    }
+    auto material = find_guest_material();
+    if (!material) return std::unexpected(material.error());
+    rack.material = std::move(*material);
+    std::error_code error;
+    rack.program = fs::read_symlink("/proc/self/exe", error).string();
+    if (error) return fail_errno("read", "/proc/self/exe", error.value());
+    auto agent = agent_command(options, rack.program);
+    if (!agent) return std::unexpected(agent.error());
+    rack.agent = std::move(*agent);
+    rack.kernel_arguments = options.kernel_arguments;
+    rack.kvm_allowed = !options.no_kvm;
+    return rack;
+}
+
+// The supervisor's side of fork(2): a session of its own, output to its log, away from the caller's folder.
+// Tells how its start went through `tell`.
+[[noreturn]] void become_supervisor(RackOptions options, RunFolder folder, int tell) {
+    ::setsid();
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+    const int null = ::open("/dev/null", O_RDWR);
+    const int log = ::open(folder.log().c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    ::dup2(null, STDIN_FILENO);
+    ::dup2(log >= 0 ? log : null, STDOUT_FILENO);
+    ::dup2(log >= 0 ? log : null, STDERR_FILENO);
+    if (null > STDERR_FILENO) ::close(null);
+    if (log > STDERR_FILENO) ::close(log);
+    static_cast<void>(folder.record_pid(::getpid()));
+    if (::chdir("/") != 0) ::_exit(daemon::kExitFailure);
+    int code = daemon::kExitFailure;
+    try {
+        code = run_supervisor(std::move(options), std::move(folder), [tell](const Result<>& opened) {
+            const std::string words = opened ? "ok" : opened.error().message;
+            [[maybe_unused]] const auto written = ::write(tell, words.data(), words.size());
+            ::close(tell);
+        });
+    } catch (const std::exception& e) {
+        log::error("supervisor failed", {{"error", e.what()}});
+    }
+    std::_Exit(code);
+}
+
+// Forks the supervisor; returns when it serves, or why it does not.
+Result<> start_supervisor(RackOptions options, RunFolder folder) {
+    std::array<int, 2> pipe{};
+    if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return fail_errno("pipe", "to the supervisor", errno);
+    std::cout.flush();
+    const pid_t pid = ::fork();
+    if (pid < 0) return fail_errno("fork", "the supervisor", errno);
+    if (pid == 0) {
+        ::close(pipe[0]);
+        become_supervisor(std::move(options), std::move(folder), pipe[1]);
+    }
+    ::close(pipe[1]);
+    std::string words;
+    std::array<char, 4096> chunk{};
+    for (;;) {
+        const auto n = ::read(pipe[0], chunk.data(), chunk.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        words.append(chunk.data(), static_cast<std::size_t>(n));
+    }
+    ::close(pipe[0]);
+    if (words == "ok") return {};
+    if (words.empty()) words = "the supervisor ended at once; see " + folder.log();
+    return fail(ErrorCode::kUnavailable, words);
+}
+
+// Shows how far the hosts are: one line that is written over on a terminal, a line for each change elsewhere.
+class BootProgress {
+  public:
+    void show(const boost::json::object& status) {
+        const auto text = boot_progress_text(status);
+        const auto seconds = std::chrono::duration<double>(steady_clock::now() - started_).count();
+        if (terminal_) {
+            std::cerr << fmt::format("\r\033[K[{:5.1f}s] {}", seconds, text) << std::flush;
+        } else if (text != last_) {
+            std::cerr << fmt::format("[{:5.1f}s] {}\n", seconds, text);
+        }
+        last_ = text;
+    }
+    void end() {
+        if (terminal_ && !last_.empty()) std::cerr << "\r\033[K" << std::flush;
+    }
+
+  private:
+    steady_clock::time_point started_ = steady_clock::now();
+    bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+    std::string last_;
+};
+
+Result<boost::json::object> watch_boot(const std::string& folder, std::uint64_t seconds) {
+    auto client = ControlClient::connect(folder);
+    if (!client) return std::unexpected(client.error());
+    auto sent = client->send(request(1, {{"op", "wait"}, {"seconds", seconds}}));
+    if (!sent) return std::unexpected(sent.error());
+    BootProgress progress;
+    for (;;) {
+        if (interrupted) {
+            progress.end();
+            return fail(ErrorCode::kCancelled, "interrupted");
+        }
+        pollfd wait{client->descriptor(), POLLIN, 0};
+        ::poll(&wait, 1, 200);
+        auto frame = client->receive_if_there();
+        if (!frame) return std::unexpected(frame.error());
+        if (!*frame) continue;
+        if ((*frame)->type == FrameType::kProgress) {
+            if (auto status = parse_message(**frame)) progress.show(*status);
+        } else if ((*frame)->type == FrameType::kReply) {
+            auto status = read_reply(**frame);
+            if (status) progress.show(*status);
+            progress.end();
+            return status;
+        }
+    }
+}
+
+int give_up(const std::string& folder, const Error& error) {
+    std::cerr << "memtide-cxl-emul rack: " << error.message << '\n';
+    if (auto client = ControlClient::connect(folder)) static_cast<void>(client->ask({{"op", "down"}}));
+    wait_until_released(folder);
+    std::cerr << "memtide-cxl-emul rack: taken down again; logs are in " << folder << '\n';
+    return interrupted ? 130 : daemon::kExitFailure;
+}
+
+}  // namespace
+
+bool wait_until_released(const std::string& run_folder) {
+    const auto deadline = steady_clock::now() + std::chrono::seconds(30);
+    while (RunFolder::running(run_folder)) {
+        if (steady_clock::now() >= deadline) return false;
+        ::poll(nullptr, 0, 20);
+    }
+    return true;
+}
+
+int run_up(const UpOptions& options) {
+    auto topology = load_topology(options.topology);
+    if (!topology) {
+        std::cerr << topology.error().message << '\n';
+        return daemon::kExitUsage;
+    }
+    const auto path = options.run_folder.empty() ? RunFolder::default_path(topology->name)
+                                                 : fs::absolute(options.run_folder).string();
+    auto rack = prepare(options, std::move(*topology));
+    auto folder = rack ? RunFolder::claim(path) : std::unexpected(rack.error());
+    if (!folder) {
+        std::cerr << "memtide-cxl-emul rack: " << folder.error().message << '\n';
+        return folder.error().code == ErrorCode::kInvalidArgument ? daemon::kExitUsage : daemon::kExitFailure;
+    }
+    if (::geteuid() != 0) {
+        std::cerr
+            << "memtide-cxl-emul rack: not root: the hosts see only those files of this machine that you may "
+               "read, and KVM only if you may open /dev/kvm\n";
+    }
+    const auto name = rack->topology.name;
+    std::signal(SIGINT, note_interrupt);
+    std::signal(SIGTERM, note_interrupt);
+    auto started = start_supervisor(std::move(*rack), std::move(*folder));
+    if (!started) {
+        std::cerr << "memtide-cxl-emul rack: " << started.error().message << '\n';
+        return daemon::kExitFailure;
+    }
+    auto status = watch_boot(path, options.timeout_seconds);
+    if (!status) return give_up(path, status.error());
+    std::cout << fmt::format("rack {} is up ({}: {}): {}\nrun folder: {}\n", name,
+                             text_of(*status, "accelerator"), text_of(*status, "accelerator_reason"),
+                             boot_progress_text(*status), path);
+    return daemon::kExitOk;
+}
+
+}  // namespace memtide::emul

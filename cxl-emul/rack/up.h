@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace memtide::emul {
+
+struct UpOptions {
+    std::string topology;
+    std::string run_folder;  // empty: the default of the topology
+    std::string manager;     // loopback address; empty: guests have no network
+    bool agent = false;
+    bool no_kvm = false;
+    std::string kernel_arguments;
+    std::uint64_t timeout_seconds = 180;
+};
+
+// `rack up`: checks what is needed, starts the supervisor as a daemon, and shows the hosts boot until all are
+// ready. When they do not get ready, says why and takes the rack down again. Gives the exit code.
+int run_up(const UpOptions& options);
+
+// Waits until the supervisor of a run folder has ended; false when it has not for 30 s.
+bool wait_until_released(const std::string& run_folder);
+
+}  // namespace memtide::emul

@@ -175,8 +175,10 @@ Result<> MediaFile::erase(Bytes offset, Bytes size, EraseControl& control) const
     auto left = data_ranges(fd_, path_, offset.value, end);
     if (!left) return std::unexpected(left.error());
     written->insert(written->end(), left->begin(), left->end());
-    return walk(*written, control, 60, 100,
-                [&](std::uint64_t at, std::uint64_t length) { return expect_zeros(fd_, path_, at, length); });
+    ok = walk(*written, control, 60, 100,
+              [&](std::uint64_t at, std::uint64_t length) { return expect_zeros(fd_, path_, at, length); });
+    if (ok) control.percent = 100;
+    return ok;
 }
 
 }  // namespace memtide::emul

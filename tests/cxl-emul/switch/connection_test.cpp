@@ -1,0 +1,155 @@
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/cxl-emul/switch/over_both_transports.h"
+
+namespace memtide::emul::test {
+namespace {
+
+using fmapi::Opcode;
+using fmapi::ReturnCode;
+
+std::vector<std::byte> packets_of(const fmapi::Message& message) {
+    return fmapi::to_packets({.route = {}, .type = fmapi::MctpType::kFmApi, .message = message});
+}
+
+class Connection : public OverBothTransports {
+  protected:
+    // The switch still answers others.
+    void expect_service() {
+        Manager other(address());
+        EXPECT_EQ(other.get<fmapi::Identify>().serial, 0x5357U);
+    }
+};
+INSTANTIATE_TEST_SUITE_P(, Connection, both_transports(), transport_name);
+
+TEST_P(Connection, TwoManagersAreServedAtOnce) {
+    Manager other(address());
+    EXPECT_EQ(manager_.bind(0, 0, kMldPort, 0), ReturnCode::kSuccess);
+    EXPECT_EQ(other.vppb(0, 0).binding, fmapi::VppbBinding::kBoundLd);
+    EXPECT_EQ(other.unbind(0, 0), ReturnCode::kSuccess);
+    EXPECT_EQ(manager_.vppb(0, 0).binding, fmapi::VppbBinding::kUnbound);
+}
+
+TEST_P(Connection, AnswerCarriesTheRequestsRouteAndTag) {
+    fmapi::MctpMessage request{.route = {.destination = 8, .source = 9, .tag = 5, .tag_owner = true},
+                               .type = fmapi::MctpType::kFmApi,
+                               .message = fmapi::make_request(Opcode::kIdentify, 0xab)};
+    manager_.send(fmapi::to_packets(request));
+    const auto answer = manager_.receive();
+    EXPECT_EQ(answer.route, fmapi::reply_route(request.route));
+    EXPECT_EQ(answer.type, fmapi::MctpType::kFmApi);
+    EXPECT_EQ(answer.message.tag, 0xab);
+    EXPECT_TRUE(answer.message.is_response);
+}
+
+TEST_P(Connection, RequestsInOneWriteAreAnsweredInOrder) {
+    std::vector<std::byte> all;
+    for (std::uint8_t tag = 0; tag < 200; ++tag) {
+        const auto packets =
+            packets_of(fmapi::make_request(tag % 2 == 0 ? Opcode::kIdentify : Opcode{0x7777}, tag));
+        all.insert(all.end(), packets.begin(), packets.end());
+    }
+    manager_.send(all);
+    for (std::uint8_t tag = 0; tag < 200; ++tag) {
+        const auto answer = manager_.receive().message;
+        EXPECT_EQ(answer.tag, tag);
+        EXPECT_EQ(answer.return_code, tag % 2 == 0 ? ReturnCode::kSuccess : ReturnCode::kUnsupported);
+    }
+}
+
+TEST_P(Connection, RequestMayComeByteByByte) {
+    const auto packets = packets_of(fmapi::make_request(
+        Opcode::kGetPhysicalPortState, 3,
+        fmapi::encode(fmapi::GetPhysicalPortStateRequest{std::vector<std::uint8_t>(100)})));
+    ASSERT_GT(packets.size(), fmapi::kPacketSize);
+    for (const std::byte byte : packets) manager_.send(std::span(&byte, 1));
+    EXPECT_EQ(manager_.receive().message.payload.size(), 4 + 16 * 100U);
+}
+
+TEST_P(Connection, LargeRequestsAndAnswersTakeManyPackets) {
+    const fmapi::GetVirtualSwitchInfoRequest request{0, 255, std::vector<std::uint8_t>(255)};
+    const auto answer = manager_.get<fmapi::GetVirtualSwitchInfo>(
+        request, fmapi::GetVirtualSwitchInfoResponse::answering(request));
+    EXPECT_EQ(answer.vcss.size(), 255U);
+    EXPECT_EQ(answer.vcss[254].vppbs.size(), 4U);
+}
+
+TEST_P(Connection, GarbageDropsItAndNothingElse) {
+    std::minstd_rand random(1);
+    std::vector<std::byte> garbage(1000);
+    for (std::byte& byte : garbage) byte = static_cast<std::byte>(random());
+    manager_.send(garbage);
+    EXPECT_TRUE(manager_.is_dropped());
+    expect_service();
+}
+
+TEST_P(Connection, HttpIsDropped) {
+    const std::string request =
+        "GET / HTTP/1.1\r\nHost: switch0\r\nUser-Agent: somebody who is quite lost here\r\n\r\n";
+    manager_.send(std::as_bytes(std::span(request)));
+    EXPECT_TRUE(manager_.is_dropped());
+    expect_service();
+}
+
+TEST_P(Connection, MessageThatAnnouncesTooMuchIsDropped) {
+    auto packets = packets_of(fmapi::make_request(Opcode::kIdentify, 0));
+    packets[fmapi::kPacketHeaderSize + 1 + 7] = std::byte{0x1f};  // 2 MiB of payload
+    manager_.send(packets);
+    EXPECT_TRUE(manager_.is_dropped());
+    expect_service();
+}
+
+TEST_P(Connection, PacketOutOfSequenceIsDropped) {
+    auto packets = packets_of(fmapi::make_request(Opcode::kIdentify, 0, fmapi::Payload(200)));
+    packets[fmapi::kPacketSize + 3] ^= std::byte{0x20};
+    manager_.send(packets);
+    EXPECT_TRUE(manager_.is_dropped());
+    expect_service();
+}
+
+TEST_P(Connection, HalfAMessageAndThenNothingIsDropped) {
+    const auto packets = packets_of(fmapi::make_request(Opcode::kIdentify, 0, fmapi::Payload(200)));
+    manager_.send(std::span(packets).first(fmapi::kPacketSize + 10));
+    manager_.close_sending();
+    EXPECT_TRUE(manager_.is_dropped());
+    expect_service();
+}
+
+TEST_P(Connection, AnswersArriveThoughThePeerSendsNoMore) {
+    manager_.send(fmapi::make_request(Opcode::kIdentify, 1));
+    manager_.close_sending();
+    EXPECT_EQ(manager_.receive().message.return_code, ReturnCode::kSuccess);
+    EXPECT_TRUE(manager_.is_dropped());
+}
+
+TEST_P(Connection, ResponsesToNothingAreIgnored) {
+    manager_.send(
+        fmapi::make_response(fmapi::make_request(Opcode::kEventNotification, 9), ReturnCode::kSuccess));
+    EXPECT_EQ(manager_.get<fmapi::Identify>().serial, 0x5357U);
+}
+
+TEST_P(Connection, PeerThatNeverReadsDoesNotHoldUpOthers) {
+    const fmapi::GetVirtualSwitchInfoRequest large{0, 255, std::vector<std::uint8_t>(255)};
+    const auto packets =
+        packets_of(fmapi::make_request(Opcode::kGetVirtualSwitchInfo, 0, fmapi::encode(large)));
+    for (int i = 0; i < 100; ++i) manager_.send(packets);  // half a megabyte of answers
+    expect_service();
+}
+
+TEST_P(Connection, TooManyAreTurnedAwayAndRoomIsUsedAgain) {
+    std::vector<std::unique_ptr<Manager>> crowd;
+    for (int i = 0; i < 63; ++i) {
+        crowd.push_back(std::make_unique<Manager>(address()));
+        ASSERT_EQ(crowd.back()->get<fmapi::Identify>().serial, 0x5357U);
+    }
+    EXPECT_TRUE(Manager(address()).is_dropped());
+    crowd.clear();
+    EXPECT_EQ(manager_.get<fmapi::Identify>().serial, 0x5357U);
+}
+
+}  // namespace
+}  // namespace memtide::emul::test

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cxl-emul/switch/model.h"
+
+namespace memtide::emul::test {
+
+// What is wrong with a device's LDs: two that share memory, one beyond the device, one that is erased while a
+// host has it, one that is taken by a vPPB which does not know.
+inline std::string fault_of(const SwitchModel& model, const Device& device) {
+    std::vector<std::pair<Bytes, Bytes>> slices;  // from, to
+    for (const Ld& ld : device.lds) {
+        if (ld.size.value != 0) slices.emplace_back(ld.offset, ld.offset + ld.size);
+        if (!ld.size.is_multiple_of(device.config.granularity))
+            return "an LD is no multiple of the granularity";
+        if (ld.offset + ld.size > device.config.size) return "an LD reaches beyond its device";
+        if (!ld.taken_by) continue;
+        if (ld.background.running) return "an LD is erased while a host has it";
+        const VirtualBridge& bridge = model.bridge(*ld.taken_by);
+        if (bridge.state == VirtualBridge::State::kUnbound || &model.ld_of(bridge) != &ld)
+            return "an LD is taken by a vPPB that does not have it";
+    }
+    std::ranges::sort(slices);
+    for (std::size_t i = 1; i < slices.size(); ++i)
+        if (slices[i - 1].second > slices[i].first) return "two LDs share memory";
+    return "";
+}
+
+// The first thing that must never be in a switch's state, or nothing.
+inline std::string broken_invariant(const SwitchModel& model) {
+    for (const Device& device : model.devices)
+        if (auto fault = fault_of(model, device); !fault.empty()) return fault;
+    std::set<const Ld*> reachable;
+    for (const Vcs& vcs : model.vcss)
+        for (const VirtualBridge& bridge : vcs.vppbs) {
+            if (bridge.state == VirtualBridge::State::kUnbound) continue;
+            const Ld& ld = model.ld_of(bridge);
+            if (!reachable.insert(&ld).second) return "an LD is reachable by two vPPBs";
+            if (!ld.taken_by) return "a vPPB has an LD that is free for others";
+        }
+    return "";
+}
+
+}  // namespace memtide::emul::test

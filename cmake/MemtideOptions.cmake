@@ -23,6 +23,9 @@ add_compile_definitions(_GLIBCXX_ASSERTIONS MEMTIDE_VERSION="${PROJECT_VERSION}"
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
                       -Wno-dangling-pointer -Wno-mismatched-new-delete)
+else()
+  # libstdc++ 12 uses what it deprecates (std::stable_sort); gcc does not look into system headers for that.
+  add_compile_options(-Wno-deprecated-declarations)
 endif()
 if(MEMTIDE_SANITIZE)
   add_compile_options(-fsanitize=${MEMTIDE_SANITIZE} -fno-omit-frame-pointer)

@@ -1,11 +1,16 @@
-// A guest's hands and eyes on one NUMA node, for scripts/demo and the QEMU tests:
+// Hands and eyes on pooled memory, for scripts/demo and the QEMU tests. Inside a guest:
 //
-//   memtide-guest-memory hold --node N --bytes B [--lock] --text T
+//   memtide-memory-probe hold --node N --bytes B [--lock] --text T
 //       allocates B bytes bound to node N, fills them with T, prints "holding PID", and keeps them until its
 //       standard input ends (an agent that drains the node migrates them meanwhile); then checks every byte.
-//   memtide-guest-memory peek --physical ADDRESS --bytes B
+//   memtide-memory-probe peek --physical ADDRESS --bytes B
 //       prints B bytes of physical memory as hex, through /proc/kcore: what the device really holds,
 //       without the kernel zeroing it first as it does for new pages.
+//
+// Beside the emulated switch:
+//
+//   memtide-memory-probe find --file MEDIA --text T
+//       prints the first offset of T in a media file, or nothing; holes are passed over.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -26,7 +31,7 @@ namespace {
 using memtide::Bytes;
 
 int fail(const std::string& what) {
-    std::fprintf(stderr, "memtide-guest-memory: %s\n", what.c_str());
+    std::fprintf(stderr, "memtide-memory-probe: %s\n", what.c_str());
     return 1;
 }
 
@@ -93,10 +98,28 @@ int peek(std::uint64_t physical, std::uint64_t size) {
     return 0;
 }
 
+int find(const std::string& path, const std::string& text) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return fail("open " + path + " failed: " + std::strerror(errno));
+    off_t hole = 0;
+    for (off_t data = lseek(file, 0, SEEK_DATA); data >= 0; data = lseek(file, hole, SEEK_DATA)) {
+        hole = lseek(file, data, SEEK_HOLE);
+        std::string bytes(static_cast<std::size_t>(hole - data), 0);
+        if (pread(file, bytes.data(), bytes.size(), data) != static_cast<ssize_t>(bytes.size()))
+            return fail("read of " + path + " failed");
+        if (const auto at = bytes.find(text); at != std::string::npos) {
+            std::printf("%lld\n", static_cast<long long>(data) + static_cast<long long>(at));
+            break;
+        }
+    }
+    close(file);
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app{"Writes to a NUMA node and reads physical memory, inside a test guest"};
+    CLI::App app{"Writes, reads and searches pooled memory for tests"};
     app.require_subcommand(1);
     int node = 0;
     std::string size = "64KiB";
@@ -112,10 +135,15 @@ int main(int argc, char** argv) {
     auto* const peek_command = app.add_subcommand("peek", "Print physical memory as hex");
     peek_command->add_option("--physical", physical, "Physical address")->required();
     peek_command->add_option("--bytes", size, "How much, e.g. 64B");
+    std::string file;
+    auto* const find_command = app.add_subcommand("find", "Print where a media file holds a text");
+    find_command->add_option("--file", file, "Media file")->required();
+    find_command->add_option("--text", text, "What to look for");
     CLI11_PARSE(app, argc, argv);
 
     const auto bytes = memtide::parse_bytes(size);
     if (!bytes || bytes->value == 0 || text.empty())
         return fail("--bytes must be a size above 0, --text not empty");
+    if (find_command->parsed()) return find(file, text);
     return hold_command->parsed() ? hold(node, *bytes, lock, text) : peek(physical, bytes->value);
 }

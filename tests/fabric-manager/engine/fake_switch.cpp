@@ -95,9 +95,19 @@ FakeLd* FakeSwitch::visible(std::uint8_t vcs, std::uint64_t serial) {
 boost::asio::awaitable<Result<>> FakeSwitch::arrive(std::string_view command) {
     co_await boost::asio::post(executor_, boost::asio::use_awaitable);
     if (down) co_return fail(ErrorCode::kUnavailable, "cannot connect to the fake switch");
+    tick();
     if (fault)
         if (std::optional<Error> error = fault(command, When::kBefore)) co_return std::unexpected(*error);
     co_return Result<>();
+}
+
+// Operations go on by themselves: each command that arrives is a moment later than the one before.
+void FakeSwitch::tick() {
+    const auto advance = [this](Operation& operation) {
+        if (!operation.done && operation.polls_left-- <= 0) finish(operation);
+    };
+    advance(switch_operation_);
+    for (auto& [target, operation] : ld_operations_) advance(operation);
 }
 
 Result<> FakeSwitch::leave(std::string_view command) {
@@ -146,7 +156,6 @@ Call<fmapi::BackgroundOperationStatusResponse> FakeSwitch::background_status(Tar
             ? ld_operations_[{*target.port, target.ld ? std::uint16_t{*target.ld} : std::uint16_t{0xffff}}]
             : switch_operation_;
     fmapi::BackgroundOperationStatusResponse answer;
-    if (!operation.done && operation.polls_left-- <= 0) finish(operation);
     answer.status =
         fmapi::BackgroundOperationStatusResponse::make_status(!operation.done, operation.done ? 100 : 50);
     answer.opcode = operation.opcode;

@@ -53,7 +53,7 @@ class FakeSwitch final : public FmApiClient {
 
     // --- What a test does to it ---
     bool down = false;         // every call fails with kUnavailable
-    int background_polls = 0;  // how many times an operation is still running when asked
+    int background_polls = 0;  // commands that find an operation still running
     enum class When { kBefore, kAfter };
     // Called for each command ("bind", "unbind", "sanitize", ...) before it has any effect and after it had
     // it; an error it gives is the caller's answer.
@@ -108,6 +108,7 @@ class FakeSwitch final : public FmApiClient {
         std::uint16_t ld = 0;
     };
     boost::asio::awaitable<Result<>> arrive(std::string_view command);
+    void tick();
     Result<> leave(std::string_view command);
     std::optional<std::string> bind_fault(const fmapi::BindVppbRequest& request);
     Completion begin(Operation& slot, Operation operation);

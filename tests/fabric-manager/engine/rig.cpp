@@ -11,18 +11,18 @@ namespace {
 constexpr std::chrono::seconds kPatience{20};
 
 // Follows the desired state until the manager goes.
-boost::asio::awaitable<void> follow(Manager* manager, std::shared_ptr<FakeAgent> agent,
-                                    std::shared_ptr<FakeSwitch> fabric) {
+boost::asio::awaitable<void> follow(Manager* manager, std::shared_ptr<bool> alive,
+                                    std::shared_ptr<FakeAgent> agent, std::shared_ptr<FakeSwitch> fabric) {
     std::optional<std::uint64_t> seen;
     for (;;) {
         const Outcome<DesiredState> desired =
             co_await manager->desired(agent->host, seen, std::chrono::milliseconds(3'600'000));
-        if (!desired) co_return;
+        if (!desired || !*alive) co_return;
         seen = desired->revision;
         if (!agent->enabled) continue;
         ObservedReport report = agent->act(*fabric, *desired);
         const Outcome<> accepted = co_await manager->observed(agent->host, std::move(report));
-        if (!accepted && accepted.error().kind == ErrorCode::kCancelled) co_return;
+        if (!*alive || (!accepted && accepted.error().kind == ErrorCode::kCancelled)) co_return;
     }
 }
 
@@ -88,8 +88,9 @@ void Rig::start() {
     if (!result) throw std::runtime_error(result.error().message);
     manager = *std::move(result);
     manager->start();
+    alive_ = std::make_shared<bool>(true);
     for (const auto& agent : agents)
-        boost::asio::co_spawn(io_, follow(manager.get(), agent, fabric), boost::asio::detached);
+        boost::asio::co_spawn(io_, follow(manager.get(), alive_, agent, fabric), boost::asio::detached);
 }
 
 void Rig::start_ready() {
@@ -102,10 +103,12 @@ void Rig::stop() {
     boost::asio::co_spawn(io_, manager->stop(), [&](std::exception_ptr) { stopped = true; });
     if (!run_until([&] { return stopped; })) std::abort();
     settle();
+    *alive_ = false;
     manager.reset();
 }
 
 void Rig::kill() {
+    *alive_ = false;
     manager.reset();
     settle();
 }

@@ -86,6 +86,7 @@ class Rig {
   private:
     boost::asio::io_context io_{1};
     std::filesystem::path folder_;
+    std::shared_ptr<bool> alive_;  // of the manager, for the agents that follow it
     std::unique_ptr<metrics::Registry> metrics_;
 };
 

@@ -245,7 +245,7 @@ class Core : public std::enable_shared_from_this<Core> {
     std::deque<std::string> key_order_;
     Signal key_done_;
 
-    std::multimap<Time, std::weak_ptr<Entry>> deadlines_;
+    std::multimap<Time, CompositionId> deadlines_;
     Signal deadlines_changed_;
 
     std::uint64_t next_event_ = 1;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "common/log/log.h"
 #include "fabric-manager/engine/core.h"
 #include "fabric-manager/engine/read_switch.h"
 
@@ -25,8 +26,19 @@ Async<Result<>> Core::follow_background(SwitchId switch_id, Target target, fmapi
     FmApiClient& client = *switches_.at(switch_id)->client;
     const SteadyTime began = std::chrono::steady_clock::now();
     std::chrono::microseconds interval = config_.timing.background_poll_min;
+    const bool forced_before = entry && entry->c.forced;
+    bool aborted = false;
     Result<> result;
     for (;;) {
+        // A managed removal that a host never answers is given up when the release is forced meanwhile.
+        if (entry && entry->c.forced && !forced_before && !aborted &&
+            operation == fmapi::Opcode::kUnbindVppb) {
+            aborted = true;
+            const Result<> asked = co_await client.abort_background(target);
+            if (!asked)
+                log::warning("the switch does not abort an unbind",
+                             {{"switch", switch_id}, {"error", asked.error()}});
+        }
         const Result<fmapi::BackgroundOperationStatusResponse> status =
             co_await client.background_status(target);
         if (!status) {

@@ -514,7 +514,7 @@ Async<Core::Progress> Core::fail_step(EntryPtr entry, Reason reason) {
 
 void Core::watch_deadlines(const EntryPtr& entry) {
     const auto watch = [&](const std::optional<Time>& time) {
-        if (time) deadlines_.emplace(*time, entry);
+        if (time) deadlines_.emplace(*time, entry->c.id);
     };
     if (!entry->c.release_requested) watch(entry->c.expires);
     watch(entry->c.drain_deadline);
@@ -527,7 +527,7 @@ Async<> Core::run_deadlines() {
     while (!stopping_) {
         const Time current = now();
         while (!deadlines_.empty() && deadlines_.begin()->first <= current) {
-            const EntryPtr entry = deadlines_.begin()->second.lock();
+            const EntryPtr entry = find(deadlines_.begin()->second);
             deadlines_.erase(deadlines_.begin());
             if (entry && !is_end(entry->c.state)) spawn(on_deadline(entry));
         }

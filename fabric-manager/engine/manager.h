@@ -58,7 +58,7 @@ struct ManagerConfig {
     int erase_attempts = 3;           // then the LD is quarantined
     std::size_t keep_ended = 10'000;  // ended compositions that stay readable
     std::size_t keep_events = 100'000;
-    std::size_t keep_idempotency = 100'000;  // keys; the oldest are forgotten first
+    std::size_t keep_idempotency = 20'000;  // keys; the oldest are forgotten first
     // Called at every journal write and every effect with the point's name ("journal:Binding",
     // "journaled:Binding", "effect:bind", "effected:bind"); crash tests end the process in it.
     std::function<void(std::string_view point)> sync_point;

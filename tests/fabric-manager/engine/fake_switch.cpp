@@ -258,7 +258,17 @@ Call<fmapi::GetLdAllocationsResponse> FakeSwitch::ld_allocations(std::uint8_t id
     co_return answer;
 }
 
-Call<void> FakeSwitch::abort_background(Target) { co_return Result<>(); }
+Call<void> FakeSwitch::abort_background(Target) {
+    const Result<> here = co_await arrive("abort");
+    if (!here) co_return std::unexpected(here.error());
+    if (!switch_operation_.done) {
+        switch_operation_.code = fmapi::ReturnCode::kAborted;
+        finish(switch_operation_);
+    }
+    ++calls["abort"];
+    co_return Result<>();
+}
+
 Call<void> FakeSwitch::port_control(std::uint8_t, fmapi::PortOperation) { co_return Result<>(); }
 Call<std::uint32_t> FakeSwitch::read_port_config(std::uint8_t, std::uint16_t) {
     co_return Result<std::uint32_t>(0);

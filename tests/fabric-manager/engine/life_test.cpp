@@ -130,6 +130,22 @@ TEST(Life, ForceDoesNotWaitForTheAgentAndSaysSo) {
     EXPECT_EQ(rig.wrong(), std::vector<std::string>{});
 }
 
+TEST(Life, ForceEndsAManagedRemovalThatTheHostNeverAnswers) {
+    Rig rig;
+    rig.fabric->add_mld(2, {1});
+    rig.start_ready();
+    const Composition c = rig.online("host0", 1);
+    rig.fabric->background_polls = 1'000'000'000;
+    ASSERT_TRUE(rig.release(c.id));
+    ASSERT_TRUE(rig.run_until([&] { return rig.fabric->calls["unbind"] == 1; }));
+    rig.fabric->background_polls = 0;
+    ASSERT_TRUE(rig.release(c.id, true));
+    ASSERT_TRUE(rig.reaches(c.id, kReleased));
+    EXPECT_EQ(rig.fabric->calls["abort"], 1);
+    EXPECT_EQ(rig.fabric->last_unbind_option, 2);
+    EXPECT_EQ(rig.wrong(), std::vector<std::string>{});
+}
+
 TEST(Life, ReportFromBeforeTheReleaseDoesNotCountAsLettingGo) {
     Rig rig;
     rig.fabric->add_mld(2, {1});

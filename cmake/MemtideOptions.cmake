@@ -36,7 +36,9 @@ if(MEMTIDE_SANITIZE)
 endif()
 include_directories(${CMAKE_SOURCE_DIR})
 
+# Paths are cached relative to the source folder, so that clones of the repository share what is compiled.
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+                                  CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()

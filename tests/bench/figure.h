@@ -1,0 +1,22 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace memtide::bench {
+
+// Prints one figure as the JSON line that every benchmark prints: the median of the runs, with their range.
+inline void print_figure(const std::string& bench, const std::string& figure, const std::string& unit,
+                         std::vector<double> runs) {
+    std::ranges::sort(runs);
+    std::printf(R"({"bench": "%s", "figure": "%s", "value": %.3f, "unit": "%s", "runs": %zu, "min": %.3f, )"
+                R"("max": %.3f})"
+                "\n",
+                bench.c_str(), figure.c_str(), runs[runs.size() / 2], unit.c_str(), runs.size(), runs.front(),
+                runs.back());
+    std::fflush(stdout);
+}
+
+}  // namespace memtide::bench

@@ -19,9 +19,6 @@
 #include "common/process/launch.h"
 #include "common/process/pidfd.h"
 
-// glibc before 2.37 forgot to give these C linkage.
-extern "C" {}
-
 namespace memtide::process {
 
 namespace asio = boost::asio;

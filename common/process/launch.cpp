@@ -13,9 +13,6 @@
 
 #include "common/process/pidfd.h"
 
-// glibc before 2.37 forgot to give these C linkage.
-extern "C" {}
-
 namespace memtide::process {
 namespace {
 

@@ -1,0 +1,212 @@
+// The real `memtide` program against a manager whose answers the test writes.
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
+
+#include "common/http/server.h"
+#include "common/process/child.h"
+
+namespace memtide::cli {
+namespace {
+
+namespace asio = boost::asio;
+
+// Answers every request with what `answer` makes of it, and remembers the requests.
+class ScriptedManager {
+  public:
+    using Answer = std::function<http::Response(const http::Request&)>;
+
+    explicit ScriptedManager(Answer answer) : answer_(std::move(answer)) {
+        for (const char* method : {"GET", "POST", "DELETE"})
+            for (const char* pattern : {"/v1/{a}", "/v1/{a}/{b}"})
+                router_.add(method, pattern,
+                            [this](http::Request request) { return handle(std::move(request)); });
+        server_ = std::make_unique<http::Server>(context_.get_executor(), router_);
+        EXPECT_TRUE(server_->listen("127.0.0.1:0"));
+        url_ = "http://127.0.0.1:" + std::to_string(server_->port());
+        thread_ = std::thread([this] { context_.run(); });
+    }
+    ~ScriptedManager() {
+        context_.stop();
+        thread_.join();
+    }
+    ScriptedManager(const ScriptedManager&) = delete;
+    ScriptedManager& operator=(const ScriptedManager&) = delete;
+
+    [[nodiscard]] const std::string& url() const { return url_; }
+    std::vector<http::Request> requests() {
+        const std::lock_guard lock(mutex_);
+        return requests_;
+    }
+
+  private:
+    asio::awaitable<http::Response> handle(http::Request request) {
+        http::Response response = answer_(request);
+        const std::lock_guard lock(mutex_);
+        requests_.push_back(std::move(request));
+        co_return response;
+    }
+
+    Answer answer_;
+    std::mutex mutex_;
+    std::vector<http::Request> requests_;
+    asio::io_context context_{1};
+    asio::executor_work_guard<asio::io_context::executor_type> guard_{context_.get_executor()};
+    http::Router router_;
+    std::unique_ptr<http::Server> server_;
+    std::string url_;
+    std::thread thread_;
+};
+
+process::Output memtide(const std::string& url, std::vector<std::string> arguments) {
+    process::Command command;
+    command.argv = {MEMTIDE_CLI};
+    command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+    command.environment["MEMTIDE_URL"] = url;
+    auto output = process::run(std::move(command), std::chrono::seconds(60));
+    EXPECT_TRUE(output) << output.error().message;
+    return output ? *output : process::Output{};
+}
+
+std::string composition(const std::string& state, const std::string& more = "") {
+    return R"({"id": "c-1", "host": "host0", "size": 268435456, "state": ")" + state + "\"" + more + "}";
+}
+
+TEST(Command, PoolIsATableForPeopleAndTheAnswerItselfForPrograms) {
+    ScriptedManager manager([](const http::Request&) {
+        return http::json_response(200, R"({"capacity": 1073741824, "free": 268435456, "devices": []})");
+    });
+    const auto table = memtide(manager.url(), {"pool"});
+    EXPECT_EQ(table.exit.code, 0);
+    EXPECT_NE(table.standard_output.find("1GiB  256MiB"), std::string::npos) << table.standard_output;
+    EXPECT_EQ(memtide(manager.url(), {"pool", "--json"}).standard_output,
+              "{\"capacity\":1073741824,\"free\":268435456,\"devices\":[]}\n");
+}
+
+TEST(Command, ListsAreReadPageByPage) {
+    ScriptedManager manager([](const http::Request& request) {
+        const bool first = !request.query_value("page");
+        return http::json_response(200, first ? R"({"items": [{"name": "host0"}], "next": "a b"})"
+                                              : R"({"items": [{"name": "host1"}], "next": null})");
+    });
+    const auto output = memtide(manager.url(), {"--json", "hosts"});
+    EXPECT_EQ(output.standard_output, "{\"items\":[{\"name\":\"host0\"},{\"name\":\"host1\"}]}\n");
+    EXPECT_EQ(manager.requests().at(1).query_value("page"), "a b");
+}
+
+TEST(Command, ComposeWaitsUntilItIsOnlineAndSendsAnIdempotencyKey) {
+    std::atomic<int> looks{0};
+    ScriptedManager manager([&](const http::Request& request) {
+        if (request.method == "POST") return http::json_response(202, composition("Pending"));
+        return http::json_response(200, composition(++looks < 2 ? "Onlining" : "Online", R"(, "node": 1)"));
+    });
+    const auto output =
+        memtide(manager.url(), {"compose", "host0", "256MiB", "--label", "team=a", "--ttl", "60"});
+    EXPECT_EQ(output.exit.code, 0) << output.standard_error;
+    EXPECT_NE(output.standard_output.find("NUMA node         1"), std::string::npos)
+        << output.standard_output;
+    EXPECT_NE(output.standard_error.find("c-1 Onlining"), std::string::npos) << output.standard_error;
+    const http::Request post = manager.requests().at(0);
+    EXPECT_EQ(post.body, R"({"host":"host0","size":"256MiB","ttl":60,"labels":{"team":"a"}})");
+    EXPECT_FALSE(post.header("Idempotency-Key").value_or("").empty());
+}
+
+TEST(Command, ACompositionThatFailsIsAFailureWithItsReason) {
+    ScriptedManager manager([](const http::Request& request) {
+        if (request.method == "POST") return http::json_response(202, composition("Pending"));
+        return http::json_response(
+            200,
+            composition("Failed", R"(, "reason": {"code": "bind-refused", "detail": "the switch said no"})"));
+    });
+    const auto output = memtide(manager.url(), {"compose", "host0", "256MiB"});
+    EXPECT_EQ(output.exit.code, 1);
+    EXPECT_NE(output.standard_error.find("c-1 ended as Failed, not Online: the switch said no"),
+              std::string::npos)
+        << output.standard_error;
+}
+
+TEST(Command, WhatDoesNotComeAboutInTimeIsAFailureThatSaysHowFarItIs) {
+    ScriptedManager manager([](const http::Request& request) {
+        return http::json_response(request.method == "DELETE" ? 202 : 200,
+                                   composition("Draining", R"(, "waiting_for": "the agent of host0")"));
+    });
+    const auto output = memtide(manager.url(), {"release", "c-1", "--timeout", "1"});
+    EXPECT_EQ(output.exit.code, 1);
+    EXPECT_NE(output.standard_error.find("c-1 is still Draining, waits for the agent of host0 after 1 s"),
+              std::string::npos)
+        << output.standard_error;
+}
+
+TEST(Command, ReleaseCanBeForcedAndNotWaitedFor) {
+    ScriptedManager manager(
+        [](const http::Request&) { return http::json_response(202, composition("Draining")); });
+    EXPECT_EQ(memtide(manager.url(), {"release", "c-1", "--force", "--no-wait"}).exit.code, 0);
+    ASSERT_EQ(manager.requests().size(), 1U);
+    EXPECT_EQ(manager.requests()[0].method, "DELETE");
+    EXPECT_EQ(manager.requests()[0].query_value("force"), "true");
+}
+
+TEST(Command, ARefusalIsTheManagersDetailWithItsCode) {
+    ScriptedManager manager([](const http::Request&) {
+        return http::problem(409, "exceeds-free", "1GiB was asked for, 256MiB are free");
+    });
+    const auto output = memtide(manager.url(), {"compose", "host0", "1GiB"});
+    EXPECT_EQ(output.exit.code, 1);
+    EXPECT_EQ(output.standard_error, "memtide: 1GiB was asked for, 256MiB are free (exceeds-free)\n");
+}
+
+TEST(Command, AManagerThatIsDownIsNamedWithWhatToDo) {
+    const auto output = memtide("http://127.0.0.1:1", {"pool"});
+    EXPECT_EQ(output.exit.code, 1);
+    EXPECT_NE(output.standard_error.find("is memtide-fabric-manager running there?"), std::string::npos)
+        << output.standard_error;
+}
+
+TEST(Command, AnAnswerThatIsNotJsonIsAFailureNotACrash) {
+    ScriptedManager manager([](const http::Request&) { return http::json_response(200, "<html>"); });
+    for (const char* command : {"pool", "hosts", "list", "topology"})
+        EXPECT_EQ(memtide(manager.url(), {command}).exit.code, 1) << command;
+}
+
+TEST(Command, EventsAreAPieceEach) {
+    ScriptedManager manager([](const http::Request& request) {
+        EXPECT_EQ(request.query_value("follow"), "false");
+        http::Response response;
+        response.headers["Content-Type"] = "text/event-stream";
+        response.body =
+            "retry: 2000\n\nid: 7\nevent: switch.up\ndata: {\"id\": 7, \"type\": \"switch.up\", "
+            "\"switch\": \"switch0\"}\n\n: heartbeat\n\n";
+        return response;
+    });
+    const auto output = memtide(manager.url(), {"events", "--since", "6"});
+    EXPECT_EQ(output.exit.code, 0) << output.standard_error;
+    EXPECT_NE(output.standard_output.find("switch.up                switch=switch0\n"), std::string::npos)
+        << output.standard_output;
+}
+
+TEST(Command, WrongUsageIsExitCodeTwo) {
+    for (const std::vector<std::string>& arguments : {std::vector<std::string>{},
+                                                      {"frobnicate"},
+                                                      {"compose"},
+                                                      {"compose", "host0", "1GiB", "--label", "x"}})
+        EXPECT_EQ(memtide("http://127.0.0.1:1", arguments).exit.code, 2);
+    EXPECT_EQ(memtide("http://127.0.0.1:1", {"--help"}).exit.code, 0);
+    EXPECT_EQ(memtide("http://127.0.0.1:1", {"--version"}).exit.code, 0);
+}
+
+TEST(Command, RackIsTheEmulatorsProgram) {
+    const auto output = memtide("", {"rack", "--help"});
+    EXPECT_EQ(output.exit.code, 0) << output.standard_error;
+    EXPECT_NE(output.standard_output.find("exec"), std::string::npos) << output.standard_output;
+}
+
+}  // namespace
+}  // namespace memtide::cli

@@ -13,6 +13,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <fmt/format.h>
 
+#include "common/http/last_chunk.h"
 #include "common/http/target.h"
 
 namespace memtide::http {
@@ -104,6 +105,7 @@ struct RequestParser::Impl {
     beast::http::request_parser<beast::http::string_body> parser;
     Request request;
     Response refusal;
+    std::size_t left_over = 0;
     bool begun = false;
     bool header_checked = false;
     bool expects_continue = false;
@@ -119,6 +121,8 @@ RequestParser::State RequestParser::Impl::feed(std::string_view& bytes) {
             return refuse(400, "invalid-request", "not an HTTP request: it must begin with a method");
         begun = true;
     }
+    const bool chunked = parser.is_header_done() && parser.chunked();
+    if (must_wait_for_chunk(chunked, left_over, bytes.size())) return State::kNeedMore;
     while (!parser.is_done() && !bytes.empty()) {
         beast::error_code error;
         const std::size_t used = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
@@ -130,6 +134,7 @@ RequestParser::State RequestParser::Impl::feed(std::string_view& bytes) {
         }
         if (used == 0 || error == beast::http::error::need_more) break;
     }
+    left_over = bytes.size();
     if (parser.is_done()) return State::kComplete;
     // A header, a chunk's extensions or a trailer that has no end.
     if (bytes.size() > header_limit) return refuse_large_header();

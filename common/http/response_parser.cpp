@@ -8,6 +8,8 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "common/http/last_chunk.h"
+
 namespace memtide::http {
 
 namespace beast = boost::beast;
@@ -43,6 +45,7 @@ struct ResponseParser::Impl {
     Result<State> feed(std::string_view& bytes);
 
     bool head;
+    std::size_t left_over = 0;
     bool begun = false;
     bool unwanted = false;
     std::unique_ptr<Parser> parser;
@@ -51,6 +54,8 @@ struct ResponseParser::Impl {
 
 Result<ResponseParser::State> ResponseParser::Impl::feed(std::string_view& bytes) {
     begun = begun || !bytes.empty();
+    const bool chunked = parser->is_header_done() && parser->chunked();
+    if (must_wait_for_chunk(chunked, left_over, bytes.size())) return State::kNeedMore;
     while (!bytes.empty() && !unwanted) {
         beast::error_code error;
         const std::size_t used = parser->put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
@@ -67,6 +72,7 @@ Result<ResponseParser::State> ResponseParser::Impl::feed(std::string_view& bytes
         }
         if (used == 0 || error) break;
     }
+    left_over = bytes.size();
     if (bytes.size() > kHeaderLimit && !unwanted)
         return fail(ErrorCode::kProtocol, "the answer has a header or chunk that does not end");
     return State::kNeedMore;

@@ -292,6 +292,14 @@ asio::awaitable<Result<>> QemuHost::start() {
     co_return Result<>{};
 }
 
+asio::awaitable<Result<>> QemuHost::reset() {
+    auto state = state_;
+    if (!state->qmp) co_return fail(ErrorCode::kUnavailable, "QEMU does not run");
+    const auto done = co_await state->qmp->execute("system_reset");
+    if (!done) co_return std::unexpected(done.error());
+    co_return Result<>{};
+}
+
 asio::awaitable<void> QemuHost::stop(std::chrono::milliseconds grace) {
     auto state = state_;
     state->stopping = true;

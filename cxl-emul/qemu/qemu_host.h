@@ -68,6 +68,9 @@ class QemuHost {
     // Ends QEMU: waits `grace` for the guest's own power-off when one is under way, then quits, then kills.
     boost::asio::awaitable<void> stop(std::chrono::milliseconds grace);
 
+    // The reset button.
+    boost::asio::awaitable<Result<>> reset();
+
     // The descriptor of the helper's port, for the rack's link; valid after start(), handed over once.
     [[nodiscard]] int take_guest_descriptor();
     void set_helper(std::shared_ptr<GuestHelper> helper);

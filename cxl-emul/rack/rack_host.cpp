@@ -6,6 +6,9 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -21,6 +24,10 @@ namespace {
 constexpr std::size_t kRecentConsole = 16 << 10;
 constexpr auto kConfigureTimeout = std::chrono::seconds(90);
 constexpr auto kPowerOffTime = std::chrono::seconds(4);
+// An emulated CPU on a busy machine now and then loses its timer early in boot and then sits there for good.
+// A guest that boots says something more often than this.
+constexpr auto kSilentBoot = std::chrono::seconds(40);
+constexpr int kBootsAgain = 2;
 }  // namespace
 
 RackHost::RackHost(asio::any_io_executor executor, HostPlan plan, std::string folder,
@@ -65,7 +72,34 @@ asio::awaitable<Result<>> RackHost::start() {
     callbacks.agent_log = [this](std::string_view bytes) { log_agent(bytes); };
     link_ = GuestLink::open(executor_, qemu_->take_guest_descriptor(), std::move(callbacks));
     qemu_->set_helper(link_);
+    last_console_ = std::chrono::steady_clock::now();
+    asio::co_spawn(executor_, watch_boot(weak_from_this()), asio::detached);
     co_return Result<>{};
+}
+
+asio::awaitable<void> RackHost::watch_boot(std::weak_ptr<RackHost> host) {
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    bool booting = true;
+    while (booting) {
+        timer.expires_after(std::chrono::seconds(1));
+        co_await timer.async_wait(asio::use_awaitable);
+        const auto self = host.lock();
+        if (!self) co_return;
+        booting = co_await self->boot_again_if_stuck();
+    }
+}
+
+// Whether the boot is still to be watched.
+asio::awaitable<bool> RackHost::boot_again_if_stuck() {
+    if (qemu_->state() != HostState::kBooting || boots_again_ == kBootsAgain) co_return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_console_ < kSilentBoot) co_return true;
+    ++boots_again_;
+    last_console_ = now;
+    log::warning("boot is stuck, booting again", {{"host", name()}, {"attempt", boots_again_ + 1}});
+    const auto reset = co_await qemu_->reset();
+    if (!reset) log::warning("could not boot again", {{"host", name()}, {"error", reset.error()}});
+    co_return true;
 }
 
 asio::awaitable<void> RackHost::configure() {
@@ -155,6 +189,7 @@ void RackHost::take_event(const json::object& event) {
 }
 
 void RackHost::console(std::string_view bytes) {
+    last_console_ = std::chrono::steady_clock::now();
     recent_console_ += bytes;
     if (recent_console_.size() > 2 * kRecentConsole)
         recent_console_.erase(0, recent_console_.size() - kRecentConsole);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,6 +47,8 @@ class RackHost : public std::enable_shared_from_this<RackHost> {
 
   private:
     boost::asio::awaitable<void> configure();
+    static boost::asio::awaitable<void> watch_boot(std::weak_ptr<RackHost> host);
+    boost::asio::awaitable<bool> boot_again_if_stuck();
     void take_event(const boost::json::object& event);
     void console(std::string_view bytes);
     void log_agent(std::string_view bytes);
@@ -61,6 +64,8 @@ class RackHost : public std::enable_shared_from_this<RackHost> {
     std::uint64_t agent_restarts_ = 0;
     int agent_log_ = -1;
     std::string recent_console_;
+    std::chrono::steady_clock::time_point last_console_;
+    int boots_again_ = 0;
     std::map<int, ConsoleListener> listeners_;
     int next_listener_ = 1;
 };

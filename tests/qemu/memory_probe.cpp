@@ -1,8 +1,9 @@
 // Hands and eyes on pooled memory, for scripts/demo and the QEMU tests. Inside a guest:
 //
-//   memtide-memory-probe hold --node N --bytes B [--lock] --text T
+//   memtide-memory-probe hold --node N --bytes B [--pin] --text T
 //       allocates B bytes bound to node N, fills them with T, prints "holding PID", and keeps them until its
 //       standard input ends (an agent that drains the node migrates them meanwhile); then checks every byte.
+//       With --pin they cannot be migrated: a pipe refers to them, as in-flight I/O would.
 //   memtide-memory-probe peek --physical ADDRESS --bytes B
 //       prints B bytes of physical memory as hex, through /proc/kcore: what the device really holds,
 //       without the kernel zeroing it first as it does for new pages.
@@ -22,6 +23,7 @@
 #include <fcntl.h>
 #include <numaif.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/base/bytes.h"
@@ -38,7 +40,15 @@ int fail(const std::string& what) {
 // Where the text repeats, byte by byte.
 char expected_at(const std::string& text, std::size_t i) { return text[i % text.size()]; }
 
-int hold(int node, Bytes size, bool lock, const std::string& text) {
+// Puts the pages themselves into a pipe that nobody reads: each then has a reference that keeps it in place.
+bool pin_by_pipe(void* memory, Bytes size) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    const iovec pages{memory, size.value};
+    return vmsplice(ends[1], &pages, 1, 0) == static_cast<ssize_t>(size.value);
+}
+
+int hold(int node, Bytes size, bool pin, const std::string& text) {
     void* const memory =
         mmap(nullptr, size.value, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return fail("mmap failed");
@@ -46,7 +56,6 @@ int hold(int node, Bytes size, bool lock, const std::string& text) {
     // Preferred, not bound: a bound page could not leave the node, and a drain should move it.
     if (mbind(memory, size.value, MPOL_PREFERRED, &mask, sizeof mask * 8, 0) != 0)
         return fail("mbind to node " + std::to_string(node) + " failed: " + std::strerror(errno));
-    if (lock && mlock2(memory, size.value, MLOCK_ONFAULT) != 0) return fail("mlock failed");
     auto* const bytes = static_cast<char*>(memory);
     for (std::size_t i = 0; i < size.value; ++i) bytes[i] = expected_at(text, i);
 
@@ -58,6 +67,7 @@ int hold(int node, Bytes size, bool lock, const std::string& text) {
     for (const int place : where)
         if (place != node) return fail("a page landed on node " + std::to_string(place));
 
+    if (pin && !pin_by_pipe(memory, size)) return fail("vmsplice took less; --pin holds up to 64KiB");
     std::printf("holding %d\n", getpid());
     std::fflush(stdout);
     char ignored = 0;
@@ -124,13 +134,13 @@ int main(int argc, char** argv) {
     int node = 0;
     std::string size = "64KiB";
     std::string text = "memtide";
-    bool lock = false;
+    bool pin = false;
     auto* const hold_command =
         app.add_subcommand("hold", "Fill memory of a node and keep it until stdin ends");
     hold_command->add_option("--node", node, "NUMA node")->required()->check(CLI::Range(0, 63));
     hold_command->add_option("--bytes", size, "How much, e.g. 64KiB");
     hold_command->add_option("--text", text, "What to fill it with");
-    hold_command->add_flag("--lock", lock, "mlock the pages");
+    hold_command->add_flag("--pin", pin, "Keep the pages from being migrated");
     std::uint64_t physical = 0;
     auto* const peek_command = app.add_subcommand("peek", "Print physical memory as hex");
     peek_command->add_option("--physical", physical, "Physical address")->required();
@@ -145,5 +155,5 @@ int main(int argc, char** argv) {
     if (!bytes || bytes->value == 0 || text.empty())
         return fail("--bytes must be a size above 0, --text not empty");
     if (find_command->parsed()) return find(file, text);
-    return hold_command->parsed() ? hold(node, *bytes, lock, text) : peek(physical, bytes->value);
+    return hold_command->parsed() ? hold(node, *bytes, pin, text) : peek(physical, bytes->value);
 }

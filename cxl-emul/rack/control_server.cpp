@@ -137,8 +137,8 @@ asio::awaitable<Result<json::object>> ControlServer::State::answer(std::shared_p
     if (op == "status") co_return co_await rack.status();
     if (op == "wait") {
         const auto seconds = number_of(request, "seconds");
-        co_return co_await wait(
-            client, stream, seconds > 0 ? std::chrono::seconds(seconds) : std::chrono::seconds(kDefaultWait));
+        const std::chrono::seconds limit(seconds > 0 ? seconds : std::chrono::seconds(kDefaultWait).count());
+        co_return co_await wait(client, stream, limit);
     }
     const auto vppb = static_cast<unsigned>(number_of(request, "vppb"));
     if (op == "bind")

@@ -20,6 +20,7 @@
 #include "cxl-emul/qemu/kvm_probe.h"
 #include "cxl-emul/rack/rack_hotplug.h"
 #include "cxl-emul/rack/rack_plan.h"
+#include "cxl-emul/switch/media.h"
 #include "cxl-emul/switch/switch.h"
 
 namespace memtide::emul {
@@ -72,6 +73,23 @@ Result<> write_file(const std::string& path, const std::string& content) {
     return {};
 }
 
+// Says in words what the switch would refuse with no more than Invalid Input.
+Result<> check_free(const std::vector<VppbStatus>& vppbs, const VcsPlace& to, unsigned vppb,
+                    const DevicePlace& from) {
+    for (const auto& entry : vppbs) {
+        if (entry.state == VppbStatus::State::kUnbound) continue;
+        if (entry.vcs == to.vcs && entry.vppb == vppb) {
+            return fail(ErrorCode::kConflict, fmt::format("vPPB {} of {} already has {}", vppb,
+                                                          entry.host.value, entry.device.value));
+        }
+        if (entry.port == from.port && entry.ld.value == from.ld) {
+            return fail(ErrorCode::kConflict,
+                        fmt::format("it is bound already, to vPPB {} of {}", entry.vppb, entry.host.value));
+        }
+    }
+    return {};
+}
+
 const char* name_of(VppbStatus::State state) {
     switch (state) {
         case VppbStatus::State::kUnbound:
@@ -108,6 +126,7 @@ struct Rack::State {
     std::string folder;
     std::shared_ptr<RackHotplug> hotplug = std::make_shared<RackHotplug>();
     std::vector<std::unique_ptr<Switch>> switches;
+    std::vector<std::unique_ptr<MediaFile>> direct_media;  // of devices without a switch; held for its lock
     std::vector<std::shared_ptr<RackHost>> hosts;
     AcceleratorChoice accelerator;
     std::string failure;
@@ -139,6 +158,14 @@ Result<> Rack::open_switches() {
         auto opened = Switch::open(state_->executor, state_->options.topology, config, state_->hotplug);
         if (!opened) return std::unexpected(opened.error());
         state_->switches.push_back(std::move(*opened));
+    }
+    for (const auto& host : state_->options.topology.hosts) {
+        for (const auto& device : host.devices) {
+            auto media = MediaFile::open(state_->options.topology.media_file(host, device), device.size);
+            if (!media)
+                return std::unexpected(std::move(media.error()).with_context("host " + host.name.value));
+            state_->direct_media.push_back(std::move(*media));
+        }
     }
     return {};
 }
@@ -189,9 +216,9 @@ asio::awaitable<void> Rack::boot() {
     if (done && state->options.kvm_allowed) {
         const auto cache =
             state->options.material.folder.substr(0, state->options.material.folder.rfind('/'));
-        state->accelerator = co_await choose_accelerator(
-            state->executor, state->options.material.kernel, state->folder + "/initramfs",
-            (::access(cache.c_str(), W_OK) == 0 ? cache : state->folder) + "/kvm-probe", state->folder);
+        const auto probe = (::access(cache.c_str(), W_OK) == 0 ? cache : state->folder) + "/kvm-probe";
+        state->accelerator = co_await choose_accelerator(state->executor, state->options.material.kernel,
+                                                         state->folder + "/initramfs", probe, state->folder);
     } else {
         state->accelerator.reason = "KVM was not wanted";
     }
@@ -291,6 +318,8 @@ asio::awaitable<Result<json::object>> Rack::bind(std::string host, unsigned vppb
                                                                 to->vppbs - 1, to->in->name.value));
     }
     auto* on = state->find_switch(from->in->name);
+    const auto before = co_await on->vppbs();
+    if (auto free = check_free(before, *to, vppb, *from); !free) co_return std::unexpected(free.error());
     fmapi::BindVppbRequest request;
     request.vcs = to->vcs;
     request.vppb = static_cast<std::uint8_t>(vppb);

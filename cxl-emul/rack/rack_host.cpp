@@ -137,7 +137,8 @@ asio::awaitable<void> RackHost::stop() {
         message["op"] = "power-off";
         link_->open_stream(message, [](const Frame&) {});
     }
-    co_await qemu_->stop(asked ? std::chrono::milliseconds(kPowerOffTime) : std::chrono::milliseconds(0));
+    const std::chrono::milliseconds grace = asked ? kPowerOffTime : std::chrono::seconds(0);
+    co_await qemu_->stop(grace);
 }
 
 Result<std::shared_ptr<GuestLink>> RackHost::guest() {

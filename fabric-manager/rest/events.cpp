@@ -50,7 +50,8 @@ boost::asio::awaitable<void> stream(Context& context, std::uint64_t after, bool 
         const auto events = co_await context.manager.events(after, kBatch, patience);
         if (!events || (events->empty() && !follow)) co_return;
         if (!events->empty()) after = events->back().id;
-        const auto written = co_await writer.write(events->empty() ? ": heartbeat\n\n" : as_text(*events));
+        std::string text = events->empty() ? ": heartbeat\n\n" : as_text(*events);
+        const auto written = co_await writer.write(std::move(text));
         if (!written) co_return;
     }
 }

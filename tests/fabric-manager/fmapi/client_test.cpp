@@ -179,7 +179,8 @@ TEST(ClientOverUnixSocket, WorksTheSame) {
         asio::io_context io;
         test::Peer peer(io, path.string());
         peer.handle([](PeerConnection& connection, MctpMessage request) -> awaitable<void> {
-            co_await connection.succeed(request, fmapi::encode(fmapi::IdentifyResponse{.serial = 7}));
+            const fmapi::IdentifyResponse identity{.serial = 7};
+            co_await connection.succeed(request, fmapi::encode(identity));
         });
         const auto client = make_fm_api_client(io.get_executor(), test::patient(peer)).value();
         test::run(io, [&]() -> awaitable<void> {
@@ -359,7 +360,8 @@ fmapi::BackgroundOperationStatusResponse status(bool running, unsigned percent,
 TEST_F(Client, ABackgroundOperationIsWaitedFor) {
     peer.handle([&](PeerConnection& connection, MctpMessage request) -> awaitable<void> {
         const bool running = peer.requests.size() < 4;
-        co_await connection.succeed(request, fmapi::encode(status(running, running ? 50 : 100)));
+        const auto now = status(running, running ? 50 : 100);
+        co_await connection.succeed(request, fmapi::encode(now));
     });
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     EXPECT_TRUE(result_of(

@@ -94,7 +94,11 @@ Result<> SysfsHost::configure_region(const Action& action) {
         if (auto set = set_number(files, region + "/interleave_granularity", kGranularity); !set) return set;
         if (auto set = set_number(files, region + "/interleave_ways", 1); !set) return set;
         if (auto set = set_number(files, region + "/size", action.size.value); !set) return set;
-        if (auto set = files.write(region + "/target0", action.decoder); !set) return set;
+        if (auto set = files.write(region + "/target0", action.decoder); !set)
+            return std::unexpected(
+                std::move(set.error())
+                    .with_context("the kernel does not attach the memdev to the region (a CXL "
+                                  "bridge on its way may have no HDM decoder left; see dmesg)"));
     }
     // The record learns the addresses before there is memory at them: see Seen::records.
     const auto start = files.read_number(region + "/resource");

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "common/process/child.h"
-#include "tests/integration/temp_folder.h"
 #include "tests/tiering-agent/hotplug_qemu/wishing_manager.h"
 
 namespace memtide::agent {
@@ -68,8 +67,9 @@ echo $r)sh";
 class Rack {
   public:
     Rack() {
+        std::filesystem::create_directories(folder_);
         std::filesystem::create_directories(media_);
-        std::ofstream(topology()) << fmt::format(kTopology, folder_.path(), media_);
+        std::ofstream(topology()) << fmt::format(kTopology, folder_, media_);
         up_ = run({"rack", "up", topology(), "--run-dir", run_dir(), "--manager", manager_.address(),
                    "--timeout", "240"},
                   5min);
@@ -78,6 +78,7 @@ class Rack {
         run({"rack", "down", topology(), "--run-dir", run_dir()}, 2min);
         std::error_code ignored;
         std::filesystem::remove_all(media_, ignored);
+        std::filesystem::remove_all(folder_, ignored);
     }
     Rack(const Rack&) = delete;
     Rack& operator=(const Rack&) = delete;
@@ -112,8 +113,8 @@ class Rack {
     }
 
   private:
-    [[nodiscard]] std::string topology() const { return folder_.file("rack.yaml"); }
-    [[nodiscard]] std::string run_dir() const { return folder_.file("run"); }
+    [[nodiscard]] std::string topology() const { return folder_ + "/rack.yaml"; }
+    [[nodiscard]] std::string run_dir() const { return folder_ + "/run"; }
     static Outcome run(std::vector<std::string> arguments, std::chrono::milliseconds limit) {
         arguments.insert(arguments.begin(), MEMTIDE_CXL_EMUL);
         // The rack's supervisor goes on in the background and keeps what it inherits.
@@ -128,7 +129,7 @@ class Rack {
     }
 
     WishingManager manager_{"host0"};
-    test::TempFolder folder_;
+    std::string folder_ = fmt::format("/tmp/memtide-agent-qemu-{}", getpid());  // short, for socket paths
     std::string media_ = fmt::format("/dev/shm/memtide-agent-test-{}", getpid());
     Outcome up_;
 };

@@ -38,6 +38,14 @@ std::string shell_words(const std::vector<std::string>& words) {
     return out;
 }
 
+// A virtio device whose buffers may lie in CXL memory. QEMU cannot hand emulated CXL memory to a device as it
+// is and copies through bounce buffers, of 4 KiB in all by default: a longer buffer breaks the device ("bogus
+// descriptor or out of resources"). Only a device that goes through its bus's address space can be given
+// more.
+std::string virtio(std::string_view device) {
+    return fmt::format("{},disable-legacy=on,iommu_platform=on,x-max-bounce-buffer-size=67108864", device);
+}
+
 struct Builder {
     std::vector<std::string> argv;
     template <typename... Words>
@@ -62,7 +70,8 @@ void add_machine(Builder& line, const HostPlan& plan) {
     }
     const auto mebibytes = plan.memory.value >> 20;
     line.add("-smp", std::to_string(plan.cpus), "-m", fmt::format("{}M", mebibytes));
-    // The guest's own memory is node 0 by name: without an SRAT the kernel would put the CXL window there too.
+    // The guest's own memory is node 0 by name: without an SRAT the kernel would put the CXL window there
+    // too.
     line.add("-object", fmt::format("memory-backend-ram,id=dram,size={}M", mebibytes));
     line.add("-numa", "node,nodeid=0,memdev=dram");
     // A panicked guest stays as it is, for a look at it and for its devices to be taken away by the switch.
@@ -89,21 +98,23 @@ void add_channels(Builder& line, const HostPlan& plan, const HostDescriptors& de
     line.add("-chardev", fmt::format("socket,id=console,fd={}", descriptors.console), "-serial",
              "chardev:console");
     line.add("-chardev", fmt::format("socket,id=guest,fd={}", descriptors.guest));
-    line.device("virtio-serial-pci");
+    line.device(virtio("virtio-serial-pci"));
     line.device(fmt::format("virtserialport,chardev=guest,name={},id={}", kGuestPortName, kGuestPortId));
     // The host's root file system, which the guest mounts read-only under an overlay of its own.
     line.add("-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap");
-    line.device("virtio-9p-pci,fsdev=root,mount_tag=hostroot");
+    line.device(virtio("virtio-9p-pci,fsdev=root,mount_tag=hostroot"));
     if (!plan.relay.empty()) {
         line.add("-netdev", fmt::format("user,id=net,restrict=on,guestfwd=tcp:10.0.2.101:8080-cmd:{}",
                                         quoted(shell_words(plan.relay))));
-        line.device("virtio-net-pci,netdev=net,romfile=");
+        line.device(virtio("virtio-net-pci,netdev=net,romfile="));
     }
 }
 
 void add_cxl(Builder& line, const HostPlan& plan) {
     if (plan.vcss.empty() && plan.direct.empty()) return;
-    line.device(fmt::format("pxb-cxl,bus_nr={},bus=pcie.0,id=cxl.0", kHostBridgeBus));
+    // Without HDM decoders of its own, as is QEMU's default below one root port, the bridge passes everything
+    // to one region and the guest cannot make a second.
+    line.device(fmt::format("pxb-cxl,bus_nr={},bus=pcie.0,id=cxl.0,hdm_for_passthrough=on", kHostBridgeBus));
     unsigned slot = kFirstSlot;
     unsigned root_port = 0;
     for (std::size_t v = 0; v < plan.vcss.size(); ++v) {

@@ -24,7 +24,7 @@ class Rack {
     Rack(const Rack&) = delete;
     Rack& operator=(const Rack&) = delete;
 
-    // Binds the switches' listeners and opens their media; nothing else runs yet.
+    // Binds the switches' listeners and opens all media; nothing else runs yet.
     Result<> open_switches();
     // Serves the switches, builds the guest image, chooses the accelerator, starts every host. Failures show
     // in failure().

@@ -10,8 +10,9 @@ namespace {
 
 // Room for all memory of the switches that a host is attached to, and never less than a few gigabytes, so
 // that regions of every size find a place in a window that has been used in pieces.
-Bytes window_size(const std::vector<const SwitchConfig*>& switches) {
+Bytes window_size(const HostConfig& host, const std::vector<const SwitchConfig*>& switches) {
     Bytes sum;
+    for (const auto& device : host.devices) sum += device.size;
     for (const auto* in : switches) {
         for (const auto& device : in->devices) sum += device.size;
     }
@@ -48,7 +49,11 @@ Result<HostPlan> plan_host(const Topology& topology, const HostConfig& host, con
         plan.vcss.push_back({in.name.value, vcs->id, vcs->vppbs});
         attached.push_back(&in);
     }
-    plan.window = window_size(attached);
+    for (const auto& device : host.devices) {
+        plan.direct.push_back(
+            {device.name.value, topology.media_file(host, device), {}, device.size, device.serial});
+    }
+    plan.window = window_size(host, attached);
     if (auto checked = check_plan(plan); !checked) return std::unexpected(checked.error());
     return plan;
 }

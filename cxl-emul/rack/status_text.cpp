@@ -87,6 +87,7 @@ std::string status_text(const json::object& status) {
                                 text_of(vppb, "serial"), format_bytes(Bytes{number_of(vppb, "size")})});
         }
     }
+    if (switches.size() == 1) return out;
     out += "\n" + table(switches);
     out += bindings.size() > 1 ? "\n" + table(bindings) : "\nnothing is bound\n";
     return out;
@@ -95,7 +96,8 @@ std::string status_text(const json::object& status) {
 std::string boot_progress_text(const json::object& status) {
     std::vector<std::string> parts;
     for (const auto& host : objects(status, "hosts")) {
-        const auto state = text_of(host, "state");
+        auto state = text_of(host, "state");
+        if (text_of(host, "detail") == "not started") state = "waiting";
         parts.push_back(state == "ready" ? fmt::format("{} ready in {} s", text_of(host, "name"),
                                                        number_text(host, "boot_seconds"))
                                          : fmt::format("{} {}", text_of(host, "name"), state));

@@ -20,7 +20,8 @@ namespace memtide::emul {
 namespace {
 
 constexpr std::uint32_t kStream = 1;
-constexpr char kLeave = 0x1d;  // Ctrl-]
+constexpr unsigned kPatienceSeconds = 5;  // that a command has after SIGTERM
+constexpr char kLeave = 0x1d;             // Ctrl-]
 
 // Write end of the pipe through which the signal handler wakes the loop up.
 int signal_pipe = -1;
@@ -77,16 +78,19 @@ class GuestCommand {
         if (::pipe2(signals_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
         signal_pipe = signals_[1];
         for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(number, note_signal);
+        std::signal(SIGALRM, note_signal);
         std::signal(SIGPIPE, SIG_IGN);
     }
 
     Result<> forward_signal() {
         unsigned char number = 0;
         if (::read(signals_[0], &number, 1) != 1) return {};
-        if (++signals_seen_ > 2) {
-            code_ = 128 + number;
-            return {};
-        }
+        if (number == SIGALRM) code_ = 128 + SIGTERM;
+        if (++signals_seen_ > 2) code_ = 128 + number;
+        // Whoever wants us gone does not wait for a command that hangs; an interrupt is the command's own
+        // affair.
+        if (number == SIGTERM || number == SIGHUP) ::alarm(kPatienceSeconds);
+        if (code_) return {};
         return client_.send(number_frame(FrameType::kSignal, kStream, number));
     }
 

@@ -102,11 +102,23 @@ SwitchConfig read_switch(const YamlMap& map, std::size_t index) {
     return config;
 }
 
+DirectDeviceConfig read_direct_device(const YamlMap& map) {
+    DirectDeviceConfig device;
+    device.name = DeviceId(map.require("name").name());
+    device.serial = map.require("serial").serial();
+    device.size = map.require("size").bytes_multiple_of(kCxlGranule);
+    return device;
+}
+
 HostConfig read_host(const YamlMap& map) {
     HostConfig host;
     host.name = HostId(map.require("name").name());
     if (const auto memory = map.get("memory")) host.memory = memory->bytes_multiple_of(mebibytes(1));
     if (const auto cpus = map.get("cpus")) host.cpus = static_cast<unsigned>(cpus->integer(1, 255));
+    if (const auto media = map.get("media")) host.media = read_media(*media);
+    if (const auto devices = map.get("devices"))
+        for (const YamlValue& device : devices->list())
+            host.devices.push_back(read_direct_device(device.map()));
     return host;
 }
 
@@ -114,7 +126,8 @@ Result<Topology> read(const YamlDocument& document) {
     const YamlMap root = document.root();
     Topology topology;
     topology.name = root.require("name").name();
-    const std::vector<YamlValue> switches = root.require("switches").list();
+    const auto listed = root.get("switches");
+    const auto switches = listed ? listed->list() : std::vector<YamlValue>();
     for (std::size_t i = 0; i < switches.size(); ++i)
         topology.switches.push_back(read_switch(switches[i].map(), i));
     if (const auto hosts = root.get("hosts"))
@@ -161,6 +174,10 @@ const HostConfig* Topology::find_host(const HostId& host) const {
 }
 
 std::string Topology::media_file(const SwitchConfig& in, const DeviceConfig& device) const {
+    return fmt::format("{}/memtide-{}-{}.media", in.media, name, device.name.value);
+}
+
+std::string Topology::media_file(const HostConfig& in, const DirectDeviceConfig& device) const {
     return fmt::format("{}/memtide-{}-{}.media", in.media, name, device.name.value);
 }
 

@@ -64,10 +64,19 @@ struct SwitchConfig {
     [[nodiscard]] const VcsConfig* vcs_of(const HostId& host) const;
 };
 
+// A device on a root port of its own in a host: no switch, no manager, there from power-on.
+struct DirectDeviceConfig {
+    DeviceId name;
+    SerialNumber serial;
+    Bytes size;
+};
+
 struct HostConfig {
     HostId name;
     Bytes memory = gibibytes(1);
     unsigned cpus = 2;
+    std::string media = "/dev/shm";  // folder of its own devices' media files
+    std::vector<DirectDeviceConfig> devices;
 };
 
 struct Topology {
@@ -79,6 +88,7 @@ struct Topology {
     [[nodiscard]] const HostConfig* find_host(const HostId& host) const;
     // <media>/memtide-<topology>-<device>.media
     [[nodiscard]] std::string media_file(const SwitchConfig& in, const DeviceConfig& device) const;
+    [[nodiscard]] std::string media_file(const HostConfig& in, const DirectDeviceConfig& device) const;
 };
 
 // Reads and checks a whole file. Errors (kInvalidArgument, kNotFound) have a line "FILE:LINE:COLUMN: what is

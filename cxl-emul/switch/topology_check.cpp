@@ -38,10 +38,11 @@ class Checker {
     Checker(const YamlMap& root, const Topology& topology) : root_(root), topology_(topology) {}
 
     void run() {
-        const YamlValue switches = root_.require("switches");
-        const std::vector<YamlValue> items = switches.list();
-        if (items.empty()) switches.reject("a topology has at least one switch");
+        const auto switches = root_.get("switches");
+        const auto items = switches ? switches->list() : std::vector<YamlValue>();
         const auto hosts = root_.get("hosts");
+        if (items.empty() && topology_.hosts.empty())
+            root_.reject("a topology has at least one switch, or hosts with devices of their own");
         if (hosts) check_hosts(hosts->list());
         for (std::size_t i = 0; i < items.size(); ++i)
             check_switch(items[i].map(), topology_.switches[i], hosts.has_value());
@@ -49,8 +50,18 @@ class Checker {
 
   private:
     void check_hosts(const std::vector<YamlValue>& items) {
-        for (std::size_t i = 0; i < items.size(); ++i)
-            host_names_.claim(topology_.hosts[i].name.value, items[i].map().require("name"));
+        for (std::size_t i = 0; i < items.size(); ++i) check_host(items[i].map(), topology_.hosts[i]);
+    }
+
+    void check_host(const YamlMap& map, const HostConfig& host) {
+        host_names_.claim(host.name.value, map.require("name"));
+        if (host.devices.empty()) return;
+        const std::vector<YamlValue> items = map.require("devices").list();
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            const DirectDeviceConfig& device = host.devices[i];
+            device_names_.claim(device.name.value, items[i].map().require("name"));
+            claim_serials(device.serial, 1, "device " + device.name.value, items[i].map().require("serial"));
+        }
     }
 
     void check_switch(const YamlMap& map, const SwitchConfig& config, bool hosts_are_listed) {

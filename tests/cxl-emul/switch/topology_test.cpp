@@ -227,7 +227,7 @@ TEST(Topology, HostNameGivenTwiceIsRefused) {
 
 TEST(Topology, EmptyListsAreRefused) {
     EXPECT_EQ(parse_topology("name: x\nswitches: []\n", "rack.yaml").error().message,
-              "rack.yaml:2:11: a topology has at least one switch");
+              "rack.yaml:1:1: a topology has at least one switch, or hosts with devices of their own");
     EXPECT_EQ(complaint("[\"tcp://127.0.0.1:0\", \"unix:///media/switch0.sock\"]", "[]"),
               "rack.yaml:5:13: a switch listens somewhere: tcp://127.0.0.1:2650 or unix:///PATH");
 }

@@ -71,7 +71,8 @@ TEST_F(Startup, AMissingStateFolderIsNamed) {
     const process::Output output =
         run({"--config", config(folder_.file("state.db"), folder_.file("gone/state.db"))});
     EXPECT_EQ(output.exit.code, 1);
-    EXPECT_NE(output.standard_error.find(folder_.file("gone/state.db") + " does not exist"), std::string::npos)
+    EXPECT_NE(output.standard_error.find(folder_.file("gone/state.db") + " does not exist"),
+              std::string::npos)
         << output.standard_error;
 }
 

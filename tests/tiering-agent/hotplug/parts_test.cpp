@@ -1,4 +1,5 @@
-// The small parts below the planner: records, interruption, holders, kernel events, the thread that runs it all.
+// The small parts below the planner: records, interruption, holders, kernel events, the thread that runs it
+// all.
 #include <atomic>
 #include <condition_variable>
 #include <fstream>
@@ -28,7 +29,8 @@ void put(const std::string& path, const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
 }
 
-const RegionRecord kRecord{.region = "region0", .serial = {0x4d54000100000001}, .range = {0x3d0000000, 1ULL << 28}};
+const RegionRecord kRecord{
+    .region = "region0", .serial = {0x4d54000100000001}, .range = {0x3d0000000, 1ULL << 28}};
 
 // --- Records ---
 
@@ -62,8 +64,9 @@ TEST(RegionRecords, SecondAgentIsRefused) {
 }
 
 TEST(RegionRecords, GarbageIsPutAsideNotFatal) {
-    for (const char* text : {"", "garbage", "memtide-regions 1 boot1\nregion0 0x1 nonsense\n",
-                             "memtide-regions 1 boot1\n../../etc/passwd 0x1 0x0 0x0\n", "memtide-regions 1 boot1\n\n"}) {
+    for (const char* text :
+         {"", "garbage", "memtide-regions 1 boot1\nregion0 0x1 nonsense\n",
+          "memtide-regions 1 boot1\n../../etc/passwd 0x1 0x0 0x0\n", "memtide-regions 1 boot1\n\n"}) {
         ScratchFolder folder;
         put(folder.path() + "/regions", text);
         auto records = RegionRecords::open(folder.path(), "boot1");
@@ -145,8 +148,8 @@ std::string page_words(std::initializer_list<std::uint64_t> words) {
 }
 constexpr std::uint64_t kPresent = 1ULL << 63;
 
-// A /proc with process 7, whose mapping at page 16 of its address space has four pages: two in block 3, one in block 4,
-// one that is not there. Blocks have 8 pages here.
+// A /proc with process 7, whose mapping at page 16 of its address space has four pages: two in block 3, one
+// in block 4, one that is not there. Blocks have 8 pages here.
 class Holders : public testing::Test {
   protected:
     void SetUp() override {
@@ -160,8 +163,10 @@ class Holders : public testing::Test {
         put(proc + "numa_maps", fmt_hex(16 * page) + " default anon=3 dirty=3 N1=3 kernelpagesize_kB=4\n" +
                                     fmt_hex(64 * page) + " default file=/x N0=1\nnonsense N1=\n");
         put(proc + "maps", fmt_hex(16 * page) + "-" + fmt_hex(20 * page) + " rw-p 00000000 00:00 0\n" +
-                               fmt_hex(64 * page) + "-" + fmt_hex(65 * page) + " r--s 00000000 00:05 9 /dev/dax0.0\n");
-        put(proc + "pagemap", std::string(16 * 8, '\0') + page_words({kPresent | 24, 0, kPresent | 31, kPresent | 32}));
+                               fmt_hex(64 * page) + "-" + fmt_hex(65 * page) +
+                               " r--s 00000000 00:05 9 /dev/dax0.0\n");
+        put(proc + "pagemap",
+            std::string(16 * 8, '\0') + page_words({kPresent | 24, 0, kPresent | 31, kPresent | 32}));
         put(root.path() + "/proc/self-not-a-pid/comm", "x");
         put(root.path() + "/proc/9/comm", "no maps at all");
         put(root.path() + "/proc/kpageflags",
@@ -191,8 +196,10 @@ TEST_F(Holders, ProcessIsFoundByThePagesItHasInTheBlock) {
 TEST_F(Holders, AreDescribedProcessesFirstThenTheKernelByKind) {
     const auto holders = describe_holders(files, query, find_page_users(files, query));
     ASSERT_EQ(holders.size(), 3U);
-    EXPECT_EQ(holders[0], (Holder{.block = "memory3", .pid = 7, .command = "redis-server", .bytes = page * 2}));
-    EXPECT_EQ(holders[1], (Holder{.block = "memory3", .pid = {}, .command = "kernel slab", .bytes = page * 2}));
+    EXPECT_EQ(holders[0],
+              (Holder{.block = "memory3", .pid = 7, .command = "redis-server", .bytes = page * 2}));
+    EXPECT_EQ(holders[1],
+              (Holder{.block = "memory3", .pid = {}, .command = "kernel slab", .bytes = page * 2}));
     EXPECT_EQ(holders[2], (Holder{.block = "memory3", .pid = {}, .command = "page cache", .bytes = page}));
     EXPECT_EQ(describe_holders(files, query, {}, 1).size(), 1U);
 }
@@ -271,8 +278,9 @@ class StubbornHost final : public Host {
 
     Result<Seen> look(const std::vector<SerialNumber>&) override {
         if (blind) return fail(ErrorCode::kUnavailable, "no sysfs");
-        Seen seen{.memdevs = {{.name = "mem0", .serial = {1}, .ram_size = mebibytes(256), .has_endpoint = true}},
-                  .block_size = mebibytes(128)};
+        Seen seen{
+            .memdevs = {{.name = "mem0", .serial = {1}, .ram_size = mebibytes(256), .has_endpoint = true}},
+            .block_size = mebibytes(128)};
         seen.regions = {{.name = "region0",
                          .window = "decoder0.0",
                          .range = {0, mebibytes(256).value},
@@ -302,7 +310,8 @@ class ControllerThread : public testing::Test {
   protected:
     static Desired wanting(Want want) {
         return {.revision = want == Want::kOnline ? 1U : 2U,
-                .compositions = {{.id = CompositionId{"c-1"}, .serial = {1}, .size = mebibytes(256), .want = want}}};
+                .compositions = {
+                    {.id = CompositionId{"c-1"}, .serial = {1}, .size = mebibytes(256), .want = want}}};
     }
     bool reported(const std::function<bool(const Observed&)>& matches) {
         std::unique_lock lock(mutex_);

@@ -1,18 +1,6 @@
 # memtide_library(NAME SOURCES ... DEPENDS ...): one static library a room.
 function(memtide_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
-  # WHILE-BUILDING: rooms whose sources are not all written yet
-  foreach(source ${ARG_SOURCES})
-    if(NOT IS_ABSOLUTE ${source} AND NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-      message(WARNING "${name}: ${source} is not written yet")
-      list(REMOVE_ITEM ARG_SOURCES ${source})
-    endif()
-  endforeach()
-  if(NOT ARG_SOURCES)
-    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/empty_${name}.cpp "")
-    set(ARG_SOURCES ${CMAKE_CURRENT_BINARY_DIR}/empty_${name}.cpp)
-  endif()
-  # END-WHILE-BUILDING
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
 endfunction()
@@ -41,7 +29,7 @@ function(memtide_test name)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
 endfunction()
 
-# memtide_fuzzer(NAME SOURCES ... DEPENDS ...): a libFuzzer program; built in the fuzz preset only.
+# memtide_fuzzer(NAME SOURCES ... DEPENDS ...): a libFuzzer program; built in the fuzz preset only, by target `fuzzers`.
 function(memtide_fuzzer name)
   if(NOT MEMTIDE_BUILD_FUZZERS)
     return()
@@ -50,6 +38,10 @@ function(memtide_fuzzer name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  if(NOT TARGET fuzzers)
+    add_custom_target(fuzzers)
+  endif()
+  add_dependencies(fuzzers ${name})
 endfunction()
 
 # memtide_rooms(a b c): add_subdirectory for each room that has a CMakeLists.txt.

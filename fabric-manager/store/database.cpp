@@ -1,11 +1,32 @@
 #include "fabric-manager/store/database.h"
 
 #include <cerrno>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 
 namespace memtide::fm {
+
+namespace {
+
+// Whether a file size limit (setrlimit(2)) leaves the database or its log no room for another page. The errno
+// of the write that failed says the same (EFBIG), but SQLite reads it after other calls that may have changed
+// it.
+bool at_file_size_limit(const std::string& path) {
+    constexpr std::uintmax_t kLargestWrite = 64 << 10;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+    for (const char* suffix : {"", "-wal"}) {
+        std::error_code absent;
+        const std::uintmax_t size = std::filesystem::file_size(path + suffix, absent);
+        if (!absent && size + kLargestWrite >= limit.rlim_cur) return true;
+    }
+    return false;
+}
+
+}  // namespace
 
 // --- Statement
 // ----------------------------------------------------------------------------------------------
@@ -111,7 +132,8 @@ Error Database::error(std::string_view action) const {
         case SQLITE_FULL:
         case SQLITE_IOERR:
             // A file size limit and a quota are full disks too, but SQLite knows only ENOSPC.
-            if (code == SQLITE_IOERR && system_error != EFBIG && system_error != EDQUOT)
+            if (code == SQLITE_IOERR && system_error != EFBIG && system_error != EDQUOT &&
+                !at_file_size_limit(path_))
                 return {ErrorCode::kIo, text};
             return {ErrorCode::kExhausted, text + " (make room on its disk; nothing was lost)"};
         case SQLITE_BUSY:

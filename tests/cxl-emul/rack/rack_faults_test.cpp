@@ -1,0 +1,109 @@
+// Two booted hosts, and processes that die. The cases share them and run in this order.
+#include <filesystem>
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/cxl-emul/rack/rack_run.h"
+
+namespace memtide::emul {
+namespace {
+
+using testing::HasSubstr;
+
+class RackFaults : public testing::Test {
+  protected:
+    static void TearDownTestSuite() { rack_.reset(); }
+    void SetUp() override {
+        if (const auto why = RackRun::missing(); !why.empty()) GTEST_SKIP() << why;
+        if (!rack_) {
+            RackRunOptions options;
+            options.hosts = 2;
+            rack_ = std::make_unique<RackRun>(options);
+        }
+    }
+    static RackRun& rack() { return *rack_; }
+    static int pid_of(const boost::json::value& what) { return static_cast<int>(what.at("pid").as_int64()); }
+
+    static std::unique_ptr<RackRun> rack_;
+};
+std::unique_ptr<RackRun> RackFaults::rack_;
+
+TEST_F(RackFaults, PortInUseIsSaidAndLeavesNothingBehind) {
+    const int taken = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::bind(taken, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::listen(taken, 1), 0);
+    socklen_t size = sizeof address;
+    ::getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size);
+
+    RackRun refused;
+    refused.write_topology(fmt::format("tcp://127.0.0.1:{}", ntohs(address.sin_port)));
+    const auto up = refused.up();
+    EXPECT_EQ(up.exit.code, 1);
+    EXPECT_THAT(up.standard_error, HasSubstr(fmt::format("127.0.0.1:{}", ntohs(address.sin_port))));
+    EXPECT_THAT(up.standard_error, HasSubstr("in use"));
+    EXPECT_FALSE(std::filesystem::exists(refused.run_folder()));
+    ::close(taken);
+}
+
+TEST_F(RackFaults, HostThatIsNotReadyInTimeTakesTheRackDownAgain) {
+    RackRun slow;
+    const auto up = slow.up({"--timeout", "1", "--append", "memtide.test=slow"});
+    EXPECT_EQ(up.exit.code, 1);
+    EXPECT_THAT(up.standard_error, HasSubstr("not every host is ready after 1 s"));
+    EXPECT_THAT(up.standard_error, HasSubstr("taken down again"));
+    EXPECT_EQ(slow.rack("status", {}).exit.code, 1);
+}
+
+TEST_F(RackFaults, GuestThatPanicsEarlyIsReportedByUp) {
+    RackRun panics;
+    const auto up = panics.up({"--append", "rdinit=/nonexistent root=/dev/none"});
+    EXPECT_EQ(up.exit.code, 1);
+    EXPECT_THAT(up.standard_error, HasSubstr("host host0 is panicked: Kernel panic"));
+}
+
+TEST_F(RackFaults, QemuThatDiesIsShownAndItsDevicesAreFreeForOthers) {
+    const auto up = rack().up();
+    ASSERT_EQ(up.exit.code, 0) << up.standard_error;
+    ASSERT_EQ(rack().rack("bind", {"host1", "0", "mld0:0"}).exit.code, 0);
+    ::kill(pid_of(rack().host_status(1)), SIGKILL);
+    const auto vppb_states = [] {
+        std::string states;
+        const auto status = rack().status();
+        for (const auto& vppb : status.at("switches").at(0).at("vppbs").as_array())
+            states += std::string(vppb.at("state").as_string()) + " ";
+        return states;
+    };
+    const std::string all_free = "unbound unbound unbound unbound ";
+    for (int i = 0; i < 600 && vppb_states() != all_free; ++i) ::usleep(100'000);
+    EXPECT_EQ(vppb_states(), all_free);
+    EXPECT_EQ(rack().host_status(1).at("state").as_string(), "stopped");
+    EXPECT_THAT(std::string(rack().host_status(1).at("detail").as_string()), HasSubstr("signal 9"));
+    EXPECT_THAT(rack().rack("bind", {"host1", "0", "mld0:0"}).standard_error,
+                HasSubstr("host1 does not run"));
+    EXPECT_EQ(rack().rack("bind", {"host0", "0", "mld0:0"}).exit.code, 0);
+}
+
+TEST_F(RackFaults, SupervisorKilledLeavesNoQemuAndTheNextUpCleansUp) {
+    const auto supervisor = pid_of(rack().status());
+    const auto qemu = pid_of(rack().host_status(0));
+    ::kill(supervisor, SIGKILL);
+    EXPECT_TRUE(RackRun::all_gone({supervisor, qemu}));
+    EXPECT_THAT(rack().rack("status", {}).standard_error, HasSubstr("no rack runs"));
+    EXPECT_TRUE(std::filesystem::exists(rack().run_folder() + "/control.sock"));  // what it left
+
+    const auto up = rack().up({"--timeout", "1"});
+    EXPECT_THAT(up.standard_error, HasSubstr("not every host is ready"));  // so it did start
+}
+
+}  // namespace
+}  // namespace memtide::emul

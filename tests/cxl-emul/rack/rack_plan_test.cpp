@@ -1,0 +1,100 @@
+#include "cxl-emul/rack/rack_plan.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cxl-emul/rack/loopback_address.h"
+
+namespace memtide::emul {
+namespace {
+
+using testing::HasSubstr;
+
+Topology demo() { return load_topology(MEMTIDE_CONFIG "/topologies/one-switch-one-mld.yaml").value(); }
+
+TEST(RackPlan, EveryTopologyToStartFromLoadsAndEveryHostCanBePlanned) {
+    int files = 0;
+    for (const auto& file : std::filesystem::directory_iterator(MEMTIDE_CONFIG "/topologies")) {
+        const auto topology = load_topology(file.path());
+        ASSERT_TRUE(topology) << topology.error().message;
+        EXPECT_FALSE(topology->hosts.empty()) << file.path();
+        for (const auto& host : topology->hosts) {
+            const auto plan = plan_host(*topology, host, {}, "/run/x");
+            EXPECT_TRUE(plan) << plan.error().message;
+        }
+        ++files;
+    }
+    EXPECT_GE(files, 3);
+}
+
+TEST(RackPlan, HostGetsThePortsOfItsVcsAndRoomForAllMemory) {
+    const auto topology = demo();
+    const auto plan = plan_host(topology, topology.hosts[1], {}, "/run/x").value();
+    ASSERT_EQ(plan.vcss.size(), 1U);
+    EXPECT_EQ(plan.vcss[0].vcs, 1);
+    EXPECT_EQ(plan.vcss[0].vppbs, 4);
+    EXPECT_GE(plan.window, gibibytes(1));
+    EXPECT_TRUE(plan.relay.empty());
+}
+
+TEST(RackPlan, ManagerMeansARelay) {
+    const auto topology = demo();
+    RackSettings settings;
+    settings.program = "/bin/memtide-cxl-emul";
+    settings.manager = "127.0.0.1:8080";
+    EXPECT_THAT(plan_host(topology, topology.hosts[0], settings, "/run/x")->relay,
+                testing::ElementsAre("/bin/memtide-cxl-emul", "relay", "127.0.0.1:8080"));
+}
+
+TEST(RackPlan, HostsOwnDeviceIsThereFromPowerOn) {
+    const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/direct-one-host.yaml").value();
+    const auto plan = plan_host(topology, topology.hosts[0], {}, "/run/x").value();
+    ASSERT_EQ(plan.direct.size(), 1U);
+    EXPECT_EQ(plan.direct[0].media, "/dev/shm/memtide-direct-memory0.media");
+    EXPECT_TRUE(plan.vcss.empty());
+}
+
+TEST(RackPlan, MonitorSocketThatCannotBeIsLeftOut) {
+    const auto topology = demo();
+    EXPECT_EQ(plan_host(topology, topology.hosts[0], {}, std::string(120, 'x'))->monitor_socket, "");
+}
+
+TEST(FindDevice, LdOfAnMldIsAPortAndALd) {
+    const auto topology = demo();
+    const auto place = find_device(topology, "mld0:3").value();
+    EXPECT_EQ(place.in->name.value, "switch0");
+    EXPECT_EQ(place.port, 2);
+    EXPECT_EQ(place.ld, 3);
+}
+
+TEST(FindDevice, SldIsTheWholePort) {
+    const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/one-host-one-sld.yaml").value();
+    EXPECT_EQ(find_device(topology, "sld0")->ld, 0xffff);
+    EXPECT_EQ(find_device(topology, "sld0:0").error().message, "sld0 is an SLD: it has no LDs");
+}
+
+TEST(FindDevice, MistakesNameWhatThereIs) {
+    const auto topology = demo();
+    EXPECT_EQ(find_device(topology, "mld1:0").error().message, "no device named mld1; there is mld0");
+    for (const char* name : {"mld0", "mld0:", "mld0:4", "mld0:x", "mld0:1x", "mld0:-1"})
+        EXPECT_THAT(find_device(topology, name).error().message, HasSubstr("mld0:0 to mld0:3")) << name;
+}
+
+TEST(FindVcs, HostThatIsNotThereIsNotFound) {
+    const auto topology = demo();
+    EXPECT_EQ(find_vcs(topology, "host1", nullptr)->vcs, 1);
+    EXPECT_EQ(find_vcs(topology, "host7", nullptr).error().message, "no host named host7");
+}
+
+TEST(LoopbackAddress, TakesLoopbackOnly) {
+    EXPECT_EQ(parse_loopback_address("127.0.0.1:8080")->port, 8080);
+    EXPECT_EQ(parse_loopback_address("localhost:1")->host, "127.0.0.1");
+    for (const char* text : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000", "10.0.0.1:80",
+                             "0.0.0.0:80", "example.org:80", "127.0.0.1:80x", ":80"})
+        EXPECT_EQ(parse_loopback_address(text).error().code, ErrorCode::kInvalidArgument) << text;
+}
+
+}  // namespace
+}  // namespace memtide::emul

@@ -1,7 +1,10 @@
 #include "cli/client/manager_client.h"
 
 #include <exception>
+#include <optional>
 #include <random>
+#include <thread>
+#include <utility>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -43,7 +46,8 @@ Result<json::value> parse_body(const std::string& body) {
 ErrorCode code_of_status(unsigned status) {
     if (status == 404) return ErrorCode::kNotFound;
     if (status == 409 || status == 412) return ErrorCode::kConflict;
-    return status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
+    if (status == 503) return ErrorCode::kUnavailable;  // stopping, or too busy: worth another try
+    return status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kInternal;
 }
 
 // RFC 9457: "detail" is for people, "code" is ours and stable.
@@ -107,11 +111,6 @@ Error ManagerClient::explain(Error error) const {
     return error;
 }
 
-Result<json::value> ManagerClient::explained(Result<json::value> answer) const {
-    if (!answer) answer.error() = explain(std::move(answer.error()));
-    return answer;
-}
-
 Result<json::value> ManagerClient::exchange(std::string_view method, const std::string& target,
                                             http::Headers headers, std::string body) const {
     asio::io_context context;
@@ -123,13 +122,13 @@ Result<json::value> ManagerClient::exchange(std::string_view method, const std::
     request.body = std::move(body);
     request.timeout = kExchangeTimeout;
     const auto response = run(context, client.send(std::move(request)));
-    if (!response) return std::unexpected(response.error());
+    if (!response) return std::unexpected(explain(response.error()));
     if (response->status >= 400) return std::unexpected(refusal(response->status, response->body));
     return parse_body(response->body);
 }
 
 Result<json::value> ManagerClient::get(const std::string& target) const {
-    return explained(exchange("GET", target, {}, {}));
+    return exchange("GET", target, {}, {});
 }
 
 Result<json::array> ManagerClient::list(const std::string& target) const {
@@ -156,13 +155,13 @@ Result<json::value> ManagerClient::post(const std::string& target, const json::v
         auto answer = exchange("POST", target,
                                {{"Content-Type", "application/json"}, {"Idempotency-Key", idempotency_key}},
                                json::serialize(body));
-        if (answer || answer.error().code != ErrorCode::kUnavailable || attempt == kAttempts)
-            return explained(std::move(answer));
+        if (answer || answer.error().code != ErrorCode::kUnavailable || attempt == kAttempts) return answer;
+        std::this_thread::sleep_for(std::chrono::milliseconds(200) * attempt);
     }
 }
 
 Result<json::value> ManagerClient::remove(const std::string& target) const {
-    return explained(exchange("DELETE", target, {}, {}));
+    return exchange("DELETE", target, {}, {});
 }
 
 Result<> ManagerClient::events(std::uint64_t last_id, bool follow,
@@ -173,14 +172,16 @@ Result<> ManagerClient::events(std::uint64_t last_id, bool follow,
     request.target = fmt::format("/v1/events?after={}&follow={}", last_id, follow);
     request.headers["Accept"] = "text/event-stream";
     EventStream stream(on_event);
-    std::string refused;
+    bool heard = false;
     const auto response = run(context, client.stream(std::move(request), [&](std::string_view chunk) {
-        if (refused.size() < 4096) refused += chunk;
+        heard = true;
         return stream.take(chunk);
     }));
-    if (!response) return std::unexpected(explain(response.error()));
-    if (response->status >= 400)
-        return std::unexpected(refusal(response->status, response->body.empty() ? refused : response->body));
+    if (!response) {
+        if (follow && heard) return {};
+        return std::unexpected(explain(response.error()));
+    }
+    if (response->status >= 400) return std::unexpected(refusal(response->status, response->body));
     return {};
 }
 

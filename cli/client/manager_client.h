@@ -30,7 +30,8 @@ class ManagerClient {
     Result<boost::json::value> remove(const std::string& target) const;
 
     // Calls `on_event` with the data of every event after `last_id` until it returns false or the stream
-    // ends: after the newest event, or with `follow` never by itself.
+    // ends: after the newest event, or with `follow` when the manager stops or the connection breaks, which
+    // then is no error.
     Result<> events(std::uint64_t last_id, bool follow,
                     const std::function<bool(const boost::json::value&)>& on_event) const;
 
@@ -38,7 +39,6 @@ class ManagerClient {
     Result<boost::json::value> exchange(std::string_view method, const std::string& target,
                                         http::Headers headers, std::string body) const;
     Error explain(Error error) const;
-    Result<boost::json::value> explained(Result<boost::json::value> answer) const;
 
     std::string url_;
 };

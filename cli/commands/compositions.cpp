@@ -1,5 +1,8 @@
 #include "cli/commands/compositions.h"
 
+#include <chrono>
+#include <thread>
+
 #include <boost/json/object.hpp>
 #include <fmt/format.h>
 
@@ -35,6 +38,8 @@ Result<json::value> follow(const ManagerClient& manager, json::value composition
             composition = *std::move(now);
         else if (now.error().code != ErrorCode::kUnavailable)
             return now;
+        else
+            std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }
     return composition;
 }

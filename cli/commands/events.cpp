@@ -24,9 +24,12 @@ int show_events(const ManagerClient& manager, const Output& output, std::optiona
         const auto listed = manager.events(last, false, print);
         return listed ? daemon::kExitOk : output.failure(listed.error());
     }
-    while (true) {  // until a signal ends it
+    // Until a signal ends it. A manager that was there may come back; one that never was is a mistake.
+    for (bool connected = false;;) {
         const auto ended = manager.events(last, true, print);
-        if (!ended && ended.error().code != ErrorCode::kUnavailable) return output.failure(ended.error());
+        connected = connected || ended;
+        if (!ended && (!connected || ended.error().code != ErrorCode::kUnavailable))
+            return output.failure(ended.error());
         std::this_thread::sleep_for(std::chrono::seconds(1));
     }
 }

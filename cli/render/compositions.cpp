@@ -59,8 +59,9 @@ std::string render_composition(const json::value& c) {
     line("waits for", text_of(c, "waiting_for"));
     line("memory", memory_of(c));
     line("serial", text_of(c, "serial"));
-    line("bound at",
-         fmt::format("{} vcs {} vppb {}", text_of(c, "switch"), text_of(c, "vcs"), text_of(c, "vppb")));
+    if (text_of(c, "switch") != "-")
+        line("bound at",
+             fmt::format("{} vcs {} vppb {}", text_of(c, "switch"), text_of(c, "vcs"), text_of(c, "vppb")));
     line("NUMA node", text_of(c, "node"));
     line("region", text_of(c, "region"));
     line("tenant", text_of(c, "tenant"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -65,10 +66,14 @@ Result<> walk(const std::vector<Range>& ranges, EraseControl& control, unsigned 
     return {};
 }
 
+const std::vector<std::byte>& zeros() {
+    static const std::vector<std::byte> chunk(kChunk);
+    return chunk;
+}
+
 Result<> write_zeros(int fd, const std::string& path, std::uint64_t at, std::uint64_t length) {
-    static const std::vector<std::byte> zeros(kChunk);
     while (length > 0) {
-        const ssize_t written = pwrite(fd, zeros.data(), length, static_cast<off_t>(at));
+        const ssize_t written = pwrite(fd, zeros().data(), length, static_cast<off_t>(at));
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) return io_error("write zeros to media", path, errno);
         at += static_cast<std::uint64_t>(written);
@@ -77,21 +82,21 @@ Result<> write_zeros(int fd, const std::string& path, std::uint64_t at, std::uin
     return {};
 }
 
-Result<> expect_zeros(int fd, const std::string& path, std::uint64_t at, std::uint64_t length) {
-    std::vector<std::byte> buffer(length);
+// `buffer` has room for a chunk.
+Result<> expect_zeros(int fd, const std::string& path, std::uint64_t at, std::uint64_t length,
+                      std::vector<std::byte>& buffer) {
     while (length > 0) {
         const ssize_t got = pread(fd, buffer.data(), length, static_cast<off_t>(at));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return io_error("read back media", path, errno);
         if (got == 0) return fail(ErrorCode::kIo, fmt::format("media {} ends at byte {}", path, at));
-        const auto end = buffer.begin() + got;
-        const auto dirty = std::find_if(buffer.begin(), end, [](std::byte b) { return b != std::byte{0}; });
-        if (dirty != end)
+        const auto count = static_cast<std::uint64_t>(got);
+        if (std::memcmp(buffer.data(), zeros().data(), count) != 0)
             return fail(ErrorCode::kIo,
-                        fmt::format("media {} is not zero at byte {} after it was erased", path,
-                                    at + static_cast<std::uint64_t>(dirty - buffer.begin())));
-        at += static_cast<std::uint64_t>(got);
-        length -= static_cast<std::uint64_t>(got);
+                        fmt::format("media {} is not zero after it was erased, in bytes {} to {}", path, at,
+                                    at + count));
+        at += count;
+        length -= count;
     }
     return {};
 }
@@ -175,8 +180,10 @@ Result<> MediaFile::erase(Bytes offset, Bytes size, EraseControl& control) const
     auto left = data_ranges(fd_, path_, offset.value, end);
     if (!left) return std::unexpected(left.error());
     written->insert(written->end(), left->begin(), left->end());
-    ok = walk(*written, control, 60, 100,
-              [&](std::uint64_t at, std::uint64_t length) { return expect_zeros(fd_, path_, at, length); });
+    std::vector<std::byte> buffer(written->empty() ? 0 : kChunk);
+    ok = walk(*written, control, 60, 100, [&](std::uint64_t at, std::uint64_t length) {
+        return expect_zeros(fd_, path_, at, length, buffer);
+    });
     if (ok) control.percent = 100;
     return ok;
 }

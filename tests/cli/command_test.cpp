@@ -1,5 +1,6 @@
 // The real `memtide` program against a manager whose answers the test writes.
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,8 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
 #include <gtest/gtest.h>
 
 #include "common/http/server.h"
@@ -165,6 +168,53 @@ TEST(Command, ARefusalIsTheManagersDetailWithItsCode) {
 
 TEST(Command, AManagerThatIsDownIsNamedWithWhatToDo) {
     const auto output = memtide("http://127.0.0.1:1", {"pool"});
+    EXPECT_EQ(output.exit.code, 1);
+    EXPECT_NE(output.standard_error.find("is memtide-fabric-manager running there?"), std::string::npos)
+        << output.standard_error;
+}
+
+TEST(Command, ARefusalWith503IsNotTakenForAManagerThatIsDown) {
+    ScriptedManager manager([](const http::Request&) {
+        return http::problem(503, "host-not-reachable", "switch0 does not answer");
+    });
+    const auto output = memtide(manager.url(), {"compose", "host0", "256MiB"});
+    EXPECT_EQ(output.exit.code, 1);
+    EXPECT_EQ(output.standard_error, "memtide: switch0 does not answer (host-not-reachable)\n");
+}
+
+TEST(Command, ComposeOverABrokenConnectionIsRepeatedWithTheSameKey) {
+    asio::io_context context;
+    asio::ip::tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
+    std::vector<std::string> heard;
+    std::thread thread([&] {
+        for (int i = 0; i < 2; ++i) {
+            asio::ip::tcp::socket client(context);
+            acceptor.accept(client);
+            std::string& text = heard.emplace_back();
+            while (text.find("256MiB") == std::string::npos) {
+                char piece[1024];
+                text.append(piece, client.read_some(asio::buffer(piece)));
+            }
+            if (i == 0) continue;  // hangs up without an answer
+            const std::string body = composition("Pending");
+            asio::write(client, asio::buffer("HTTP/1.1 202 Accepted\r\nContent-Length: " +
+                                             std::to_string(body.size()) + "\r\n\r\n" + body));
+        }
+    });
+    const auto output = memtide("http://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port()),
+                                {"compose", "host0", "256MiB", "--no-wait"});
+    thread.join();
+    EXPECT_EQ(output.exit.code, 0) << output.standard_error;
+    const auto key_of = [](const std::string& request) {
+        const auto begin = request.find("Idempotency-Key: ");
+        return begin == std::string::npos ? "" : request.substr(begin, request.find("\r\n", begin) - begin);
+    };
+    EXPECT_NE(key_of(heard[0]), "");
+    EXPECT_EQ(key_of(heard[0]), key_of(heard[1]));
+}
+
+TEST(Command, FollowingEventsOfAManagerThatIsDownFailsAtOnce) {
+    const auto output = memtide("http://127.0.0.1:1", {"events", "--follow"});
     EXPECT_EQ(output.exit.code, 1);
     EXPECT_NE(output.standard_error.find("is memtide-fabric-manager running there?"), std::string::npos)
         << output.standard_error;

@@ -28,6 +28,11 @@ TEST(Fields, WhatIsAbsentOrOfAnotherTypeIsADash) {
     EXPECT_EQ(text_of(boost::json::value(nullptr), "a"), "-");
 }
 
+TEST(Fields, TextCannotSteerTheTerminal) {
+    const auto object = boost::json::parse(R"({"a": "x\u001b[2Jy\nz", "\u001b": 1})");
+    EXPECT_EQ(text_of(object, "a"), "x?[2Jy?z");
+}
+
 TEST(Compositions, ProgressSaysWhatIsWaitedFor) {
     const auto composition =
         boost::json::parse(R"({"state": "Onlining", "waiting_for": "the agent of host0"})");

@@ -49,7 +49,8 @@ class TestSwitch {
     void restart();
 
   private:
-    TemporaryFolder folder_;
+    // In memory, as media are by default: a busy disk would decide how long erasing takes.
+    TemporaryFolder folder_{"/dev/shm"};
     Topology topology_;
     std::shared_ptr<HotplugBackend> hotplug_;
     std::optional<SwitchThread> running_;

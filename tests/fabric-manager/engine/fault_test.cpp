@@ -177,25 +177,14 @@ TEST(Fault, FullDiskRefusesTheRequestAndTheViewStaysBehindTheDisk) {
     rig.agents[0]->enabled = false;
     rig.start_ready();
     std::optional<Problem> refusal;
-    std::size_t accepted = 0;
-    for (int i = 0; i < 2000 && !refusal; ++i) {
+    // Four of these do not fit, whatever else is written.
+    for (int i = 0; i < 4 && !refusal; ++i) {
         CompositionRequest request;
         request.host = HostId("host0");
         request.size = kCxlGranule;
-        request.labels["note"] = std::string(4000, 'x');
+        request.labels["note"] = std::string(60'000, 'x');
         const Outcome<Created> created = rig.run(rig.manager->create(request, std::nullopt));
-        if (!created) {
-            refusal = created.error();
-            break;
-        }
-        ++accepted;
-        if (accepted % 2 == 0) (void)rig.release(created->composition.id, true);
-        if (accepted >= 2) rig.run_until([n = 0]() mutable { return ++n > 50; });
-        if (accepted % 2 == 0)
-            rig.run_until(
-                [&, n = 0]() mutable { return is_end(rig.get(created->composition.id).state) || ++n > 500; });
-        if (rig.manager->list({.after = 0, .limit = 100, .host = {}, .state = kOnlining}).items.size() >= 3)
-            for (const Composition& c : rig.manager->list({}).items) (void)rig.release(c.id, true);
+        if (!created) refusal = created.error();
     }
     ASSERT_TRUE(refusal);
     EXPECT_EQ(refusal->code, problem::kStorageFull) << refusal->detail;

@@ -1,11 +1,15 @@
 #include "cxl-emul/switch/media.h"
 
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <string>
+#include <thread>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -95,6 +99,29 @@ TEST_P(Media, EraseStopsWhenToldTo) {
     write_file(path_, 0, "secret");
     control_.cancel = true;
     EXPECT_EQ(media->erase({0}, kSize, control_).error().code, ErrorCode::kCancelled);
+}
+
+// A host that was not really unbound: what it writes meanwhile must not pass for erased.
+TEST_P(Media, BytesWrittenWhileItIsErasedAreNoticed) {
+    const auto media = open();
+    const int fd = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    void* const memory = mmap(nullptr, kSize.value, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    ASSERT_NE(memory, MAP_FAILED);
+    std::jthread host([memory](const std::stop_token& stop) {
+        volatile char* const bytes = static_cast<char*>(memory);
+        while (!stop.stop_requested())
+            for (std::size_t page = 0; page < kSize.value; page += 4096) bytes[page] = 'x';
+    });
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    Result<> erased;
+    while (erased && std::chrono::steady_clock::now() < deadline) erased = media->erase({0}, kSize, control_);
+    host = {};
+    munmap(memory, kSize.value);
+    ASSERT_FALSE(erased);
+    EXPECT_EQ(erased.error().code, ErrorCode::kIo);
+    EXPECT_THAT(erased.error().message, HasSubstr("is not zero after it was erased"));
 }
 
 TEST_P(Media, EraseThatCannotWriteFails) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -73,6 +74,13 @@ class Program {
         ADD_FAILURE() << "not ready: " << out() << err();
         return std::vector<std::string>(count);
     }
+    [[nodiscard]] long resident_kib() const {
+        std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+        const std::string key = "VmRSS:";
+        for (std::string line; std::getline(status, line);)
+            if (line.starts_with(key)) return std::stol(line.substr(key.size()));
+        return -1;
+    }
     [[nodiscard]] std::string out() const { return content(out_); }
     [[nodiscard]] std::string err() const { return content(err_); }
 
@@ -133,6 +141,35 @@ TEST_F(SwitchProgram, KilledItStartsAgainWithTheSameMedia) {
     EXPECT_EQ(manager.vppb(0, 0).binding, fmapi::VppbBinding::kUnbound);
     EXPECT_EQ(read_file(folder_.path() + "/memtide-test-mld0.media", 4242, 4), "kept");
 }
+
+// Sanitizers keep a lot of memory of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(SwitchProgram, With256LdsAnIdleSwitchTakesLessThan16MiB) {
+    std::string ports = "{id: 0, host: host0}";
+    std::string devices;
+    for (int i = 0; i < 16; ++i) {
+        ports += fmt::format(", {{id: {}, device: mld{}}}", i + 1, i);
+        devices +=
+            fmt::format("      - {{name: mld{}, kind: mld, serial: {:#x}, size: 4GiB, lds: [{}256MiB]}}\n", i,
+                        0x4d540000 + 256 * i, [] {
+                            std::string lds;
+                            for (int ld = 0; ld < 15; ++ld) lds += "256MiB, ";
+                            return lds;
+                        }());
+    }
+    write(
+        fmt::format("name: large\nswitches:\n  - name: switch0\n    listen: [\"unix://{0}/s.sock\"]\n"
+                    "    media: {0}\n    ports: [{1}]\n"
+                    "    vcss: [{{id: 0, upstream_port: 0, vppbs: 255}}]\n    devices:\n{2}",
+                    folder_.path(), ports, devices));
+    Program program({"switch", file_});
+    Manager manager(program.addresses(1)[0]);
+    ASSERT_EQ(manager.bind(0, 254, 16, 15), ReturnCode::kSuccess);
+    const long resident = program.resident_kib();
+    EXPECT_GT(resident, 0);
+    EXPECT_LT(resident, 16 * 1024);
+}
+#endif
 
 TEST_F(SwitchProgram, RefusesAPortInUse) {
     Program first({"switch", file_});

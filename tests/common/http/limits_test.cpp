@@ -208,6 +208,9 @@ class FewDescriptors {
 };
 
 TEST(ServerLimits, OutOfDescriptorsTheServerGoesOnWhenThereAreSomeAgain) {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "UBSan's checks of object types open a pipe, and take a failure for a finding";
+#endif
     Serving serving(echo_router());
     std::vector<Raw> held;
     // One is answered first, so that the server has opened by then all that it keeps open.

@@ -148,7 +148,7 @@ TEST(Fault, DeviceThatIsPulledFailsTheComposition) {
     rig.fabric->remove_device(2);
     ASSERT_TRUE(rig.reaches(c.id, kFailed));
     EXPECT_EQ(rig.get(c.id).reason->code, "device-vanished");
-    EXPECT_TRUE(rig.has_event("device.removed"));
+    EXPECT_TRUE(rig.run_until([&] { return rig.has_event("device.removed"); }));
     EXPECT_EQ(rig.manager->pool().capacity, Bytes{});
 }
 

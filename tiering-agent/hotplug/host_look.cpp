@@ -65,7 +65,7 @@ void SysfsHost::add_details(Region& region, Bytes block_size) const {
     const std::string dax_region = fmt::format("{}{}/dax_{}", kCxl, region.name, region.name);
     for (const std::string& name : parts_.files.list(dax_region)) {
         if (!name.starts_with("dax") || name.find('.') == std::string::npos) continue;
-        const std::string device = dax_region + "/" + name;
+        const std::string device = fmt::format("{}/{}", dax_region, name);
         const auto size = parts_.files.read_number(device + "/size");
         const auto start = parts_.files.read_number(device + "/resource");
         if (!size || *size == 0) continue;  // a seed: no memory behind it

@@ -187,7 +187,7 @@ ActionResult SysfsHost::destroy_region(const Action& action) {
     const std::string region = kCxlDevices + action.region;
     const std::string dax_region = fmt::format("{}/dax_{}", region, action.region);
     for (const std::string& name : files.list(dax_region))
-        if (files.link_target(dax_region + "/" + name + "/driver") == "device_dax")
+        if (files.link_target(fmt::format("{}/{}/driver", dax_region, name)) == "device_dax")
             if (auto left = leave_device_dax(name, action.size, action.force); left.error) return left;
     const auto destroy = [&]() -> Result<> {
         if (files.read_number(region + "/commit").value_or(0) != 0)

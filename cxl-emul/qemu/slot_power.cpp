@@ -17,6 +17,7 @@ constexpr std::uint32_t kPcieCapability = 0x10;       // capability id (PCIe 6.0
 constexpr std::uint32_t kCapabilitiesPointer = 0x34;  // in the type 1 header
 constexpr std::uint32_t kSlotControl = 0x18;          // offset in the PCIe capability
 constexpr std::uint32_t kPowerIndicatorMask = 0x300;
+constexpr std::uint32_t kPowerIndicatorBlink = 0x200;
 constexpr std::uint32_t kPowerIndicatorOff = 0x300;
 constexpr std::uint32_t kPowerControllerOff = 0x400;
 
@@ -147,10 +148,12 @@ asio::awaitable<Result<std::uint32_t>> slot_control(QmpClient& qmp, const std::s
 }
 }  // namespace
 
-asio::awaitable<Result<bool>> power_indicator_is_off(QmpClient& qmp, std::string port) {
+asio::awaitable<Result<PowerIndicator>> power_indicator(QmpClient& qmp, std::string port) {
     auto value = co_await slot_control(qmp, port, Access::kRead);
     if (!value) co_return std::unexpected(value.error());
-    co_return (*value & kPowerIndicatorMask) == kPowerIndicatorOff;
+    const auto indicator = *value & kPowerIndicatorMask;
+    if (indicator == kPowerIndicatorOff) co_return PowerIndicator::kOff;
+    co_return indicator == kPowerIndicatorBlink ? PowerIndicator::kBlinking : PowerIndicator::kOn;
 }
 
 asio::awaitable<Result<>> pull_card(QmpClient& qmp, std::string port) {

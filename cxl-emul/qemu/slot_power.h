@@ -18,9 +18,10 @@ namespace memtide::emul {
 // configuration address and data ports while the machine is stopped, so that the guest's own use of them is
 // not disturbed.
 
-// True when the guest has turned the slot's power indicator off (PCIe 6.0, 7.5.3.10, Power Indicator
-// Control).
-boost::asio::awaitable<Result<bool>> power_indicator_is_off(QmpClient& qmp, std::string port);
+// What the guest shows at the slot (PCIe 6.0, 7.5.3.10, Power Indicator Control): on while the device may be
+// in use, blinking between an attention button press and what it leads to, off when the device was let go.
+enum class PowerIndicator { kOn, kBlinking, kOff };
+boost::asio::awaitable<Result<PowerIndicator>> power_indicator(QmpClient& qmp, std::string port);
 
 // Takes the device of the slot away at once, with or without the guest's consent. The guest sees presence and
 // link go down, as when a card is pulled.

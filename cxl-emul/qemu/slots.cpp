@@ -17,9 +17,9 @@ namespace json = boost::json;
 using std::chrono::steady_clock;
 
 namespace {
-// After an attention button press Linux waits 5 s for a second one before it acts (pciehp_ctrl.c); a guest
-// that has done nothing by then has not seen the press.
-constexpr auto kButtonPatience = std::chrono::seconds(8);
+// After an attention button press Linux blinks for 5 s, in which a second press takes the first back
+// (pciehp_ctrl.c); it ignores a press while it still powers the slot on. QEMU refuses a second press for 5 s.
+constexpr auto kButtonPatience = std::chrono::milliseconds(5100);
 }  // namespace
 
 Slots::Slots(asio::any_io_executor executor, QmpClient& qmp, HotplugTiming timing)
@@ -82,9 +82,9 @@ asio::awaitable<Result<>> Slots::wait_for_guest(const PortPlace& place, const Pl
                                                 fmapi::UnbindOption option,
                                                 std::shared_ptr<GuestHelper> helper) {
     // Off already when the guest never powered the slot on, or let go after an earlier attempt had given up.
-    auto off = co_await power_indicator_is_off(qmp_, place.id);
-    if (!off) co_return std::unexpected(off.error());
-    if (*off) co_return Result<>{};
+    auto indicator = co_await power_indicator(qmp_, place.id);
+    if (!indicator) co_return std::unexpected(indicator.error());
+    if (*indicator == PowerIndicator::kOff) co_return Result<>{};
     if (helper && helper->available()) {
         if (option == fmapi::UnbindOption::kWaitForLinkDown) {
             auto asked = co_await ask_helper(place, helper);
@@ -111,9 +111,9 @@ asio::awaitable<Result<>> Slots::ask_helper(const PortPlace& place, std::shared_
         co_await pause(5 * timing_.poll);
     }
     for (;;) {
-        auto off = co_await power_indicator_is_off(qmp_, place.id);
-        if (!off) co_return std::unexpected(off.error());
-        if (*off) co_return Result<>{};
+        auto indicator = co_await power_indicator(qmp_, place.id);
+        if (!indicator) co_return std::unexpected(indicator.error());
+        if (*indicator == PowerIndicator::kOff) co_return Result<>{};
         if (steady_clock::now() >= deadline) break;
         co_await pause(timing_.poll);
     }
@@ -126,7 +126,10 @@ asio::awaitable<Result<>> Slots::press_button(const PortPlace& place, const Plug
     const auto deadline = steady_clock::now() + timing_.detach_deadline;
     auto next_press = steady_clock::now();
     while (steady_clock::now() < deadline) {
-        if (steady_clock::now() >= next_press) {
+        auto indicator = co_await power_indicator(qmp_, place.id);
+        if (!indicator) co_return std::unexpected(indicator.error());
+        if (*indicator == PowerIndicator::kOff) co_return Result<>{};
+        if (*indicator == PowerIndicator::kOn && steady_clock::now() >= next_press) {
             json::object which;
             which["id"] = plugged.device;
             auto pressed = co_await qmp_.execute("device_del", std::move(which));
@@ -134,9 +137,6 @@ asio::awaitable<Result<>> Slots::press_button(const PortPlace& place, const Plug
                 co_return std::unexpected(pressed.error());
             next_press = steady_clock::now() + kButtonPatience;
         }
-        auto off = co_await power_indicator_is_off(qmp_, place.id);
-        if (!off) co_return std::unexpected(off.error());
-        if (*off) co_return Result<>{};
         auto there = co_await device_exists(qmp_, plugged.device);
         if (!there) co_return std::unexpected(there.error());
         if (!*there) co_return Result<>{};

@@ -111,6 +111,8 @@ Result<> GuestProgram::State::launch(ProgramRequest request) {
     input.assign(in->write_end);
     output.assign(out->read_end);
     error_output.assign(err->read_end);
+    output.non_blocking(true);
+    error_output.non_blocking(true);
     if (!spawned) return std::unexpected(spawned.error());
     child.emplace(std::move(*spawned));
     return {};
@@ -152,11 +154,16 @@ asio::awaitable<void> GuestProgram::State::pump_output(asio::posix::stream_descr
             co_await more_credit.async_wait(kAsTuple);
             continue;
         }
+        // Waits first and reads then, so that an output that is silent holds no credit of the other.
+        auto [gone] = co_await from.async_wait(asio::posix::stream_descriptor::wait_read, kAsTuple);
+        if (gone || finished) break;
         const auto room = std::min<std::uint64_t>(credit, chunk.size());
-        credit -= room;  // reserved, since the other output may send meanwhile
-        auto [error, size] = co_await from.async_read_some(asio::buffer(chunk, room), kAsTuple);
-        credit += room - size;
+        if (room == 0) continue;
+        boost::system::error_code error;
+        const auto size = from.read_some(asio::buffer(chunk, room), error);
+        if (error == asio::error::would_block || error == asio::error::interrupted) continue;
         if (error) break;
+        credit -= size;
         if (!finished) send({type, stream, std::string(chunk.data(), size)});
     }
     if (--open_outputs == 0) drained.cancel();

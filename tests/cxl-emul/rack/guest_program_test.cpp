@@ -16,6 +16,7 @@ using testing::HasSubstr;
 // Runs a program and plays the side that sent the request.
 class GuestProgramTest : public testing::Test {
   protected:
+    GuestProgramTest() { std::signal(SIGPIPE, SIG_IGN); }  // as the helper does
     void start(std::vector<std::string> argv, std::string folder = "/") {
         ProgramRequest request;
         request.argv = std::move(argv);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,6 +17,19 @@ namespace memtide::emul {
 namespace fs = std::filesystem;
 
 namespace {
+// The default is in /tmp for some users, where others could have put a folder or a link of their own.
+Result<> check_owner(const std::string& path) {
+    const auto parent = fs::path(path).parent_path().string();
+    struct stat folder{};
+    struct stat above{};
+    if (::lstat(path.c_str(), &folder) != 0 || ::stat(parent.c_str(), &above) != 0)
+        return fail_errno("look at the run folder", path, errno);
+    const bool ours = S_ISDIR(folder.st_mode) && folder.st_uid == ::geteuid();
+    if (ours && (above.st_uid == ::geteuid() || above.st_uid == 0)) return {};
+    return fail(ErrorCode::kPermission,
+                fmt::format("the run folder {} is not yours alone; choose another with --run-dir", path));
+}
+
 std::string lock_path(const std::string& folder) { return folder + "/supervisor.pid"; }
 }  // namespace
 
@@ -47,6 +61,7 @@ Result<RunFolder> RunFolder::claim(const std::string& path) {
     std::error_code error;
     fs::create_directories(path, error);
     if (error) return fail_errno("create the run folder", path, error.value());
+    if (auto ours = check_owner(path); !ours) return std::unexpected(ours.error());
     const int fd = ::open(lock_path(path).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) return fail_errno("open", lock_path(path), errno);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {

@@ -72,6 +72,16 @@ TEST_F(RunFolderTest, ClearingEverythingRemovesTheFolder) {
     EXPECT_FALSE(fs::exists(path_));
 }
 
+TEST_F(RunFolderTest, LinkThatSomebodyPutThereIsNotFollowed) {
+    const auto elsewhere = fs::path(path_).parent_path() / "elsewhere";
+    fs::create_directories(elsewhere);
+    fs::create_directory_symlink(elsewhere, path_);
+    const auto folder = RunFolder::claim(path_);
+    ASSERT_FALSE(folder);
+    EXPECT_EQ(folder.error().code, ErrorCode::kPermission);
+    EXPECT_TRUE(fs::is_empty(elsewhere));
+}
+
 TEST_F(RunFolderTest, PathTooLongForASocketIsRefusedWithAdvice) {
     const auto folder = RunFolder::claim(path_ + "/" + std::string(120, 'x'));
     ASSERT_FALSE(folder);

@@ -156,8 +156,7 @@ void Core::point(std::string_view what, std::string_view detail) const {
     if (config_.sync_point) config_.sync_point(fmt::format("{}:{}", what, detail));
 }
 
-// --- Metrics
-// ------------------------------------------------------------------------------------------------
+// --- Metrics ---
 
 void Core::set_up_metrics() {
     meters_ = std::make_shared<Meters>(metrics_);

@@ -24,6 +24,8 @@
 // Inside of the engine; manager.h is its face. One Core holds what the manager knows; its parts:
 //   journal.cpp   every change of a composition: durable first, then visible
 //   job.cpp       the loop that takes one composition from step to step
+//   effect_steps.cpp  its steps that have an effect on a switch
+//   deadlines.cpp what happens by the clock
 //   effects.cpp   what a step does to a switch
 //   fabric.cpp    reading switches, adopting what is found bound
 //   requests.cpp  what clients ask for

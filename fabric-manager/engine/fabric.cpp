@@ -26,8 +26,7 @@ Event switch_event(std::string type, const SwitchId& id, std::optional<DeviceId>
 
 }  // namespace
 
-// --- Reading
-// ------------------------------------------------------------------------------------------------
+// --- Reading ---
 
 Async<> Core::run_switch(SwitchId id) {
     SwitchState& state = *switches_.at(id);
@@ -168,8 +167,7 @@ void Core::doubt(const SwitchId& id) {
     state.read_now.notify_all();
 }
 
-// --- Adopting
-// -----------------------------------------------------------------------------------------------
+// --- Adopting ---
 
 // A binding that no composition explains, as a composition.
 std::optional<Composition> Core::unexplained(const SwitchId& id, const Vcs& vcs, const Vppb& vppb) const {
@@ -231,8 +229,7 @@ Async<> Core::adopt(SwitchId id) {
     }
 }
 
-// --- Quarantine
-// ---------------------------------------------------------------------------------------------
+// --- Quarantine ---
 
 // LDs that could not be erased are tried again now and then, so that memory is not lost for good.
 Async<> Core::run_quarantine() {
@@ -273,8 +270,7 @@ Async<> Core::retry_quarantined(LdAddress address) {
                       fmt::format("LD {} was erased after all and is back in the pool", address.ld.value)));
 }
 
-// --- Looking
-// ------------------------------------------------------------------------------------------------
+// --- Looking ---
 
 std::vector<Host> Core::hosts() const {
     std::vector<Host> hosts;

@@ -34,8 +34,7 @@ EntryPtr Core::find(const CompositionId& id) const {
     return found == entries_.end() ? nullptr : found->second;
 }
 
-// --- Create
-// -------------------------------------------------------------------------------------------------
+// --- Create ---
 
 Async<Outcome<Created>> Core::create(CompositionRequest request, std::optional<IdempotencyKey> key) {
     return shielded(executor_, do_create(std::move(request), std::move(key)));
@@ -142,8 +141,7 @@ std::vector<std::string> Core::trim_keys() {
     return old;
 }
 
-// --- Release
-// ------------------------------------------------------------------------------------------------
+// --- Release ---
 
 Async<Outcome<Composition>> Core::release(CompositionId id, bool force) {
     const EntryPtr entry = find(id);
@@ -203,8 +201,7 @@ void Core::begin_drain(Composition& c) const {
     begin_step(c, "drain", now());
 }
 
-// --- Looking
-// ------------------------------------------------------------------------------------------------
+// --- Looking ---
 
 Outcome<Composition> Core::get(const CompositionId& id) const {
     const EntryPtr entry = find(id);

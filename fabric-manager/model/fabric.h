@@ -26,8 +26,7 @@ struct LdAddress {
     friend auto operator<=>(const LdAddress&, const LdAddress&) = default;
 };
 
-// --- Switch
-// -------------------------------------------------------------------------------------------------
+// --- Switch ---
 
 enum class PortRole { kUnused, kUpstream, kDownstream };
 
@@ -71,8 +70,7 @@ struct Switch {
     std::vector<Vcs> vcss;
 };
 
-// --- Devices
-// ------------------------------------------------------------------------------------------------
+// --- Devices ---
 
 enum class DeviceKind { kSld, kMld };
 
@@ -110,8 +108,7 @@ struct Device {
     std::vector<LogicalDevice> lds;
 };
 
-// --- Hosts
-// --------------------------------------------------------------------------------------------------
+// --- Hosts ---
 
 struct HostAttachment {
     SwitchId switch_id;
@@ -144,8 +141,7 @@ struct Host {
     std::vector<Warning> warnings;
 };
 
-// --- Sums
-// ---------------------------------------------------------------------------------------------------
+// --- Sums ---
 
 // capacity = free + composed + quarantined + foreign. `stranded` is the part of `free` that no request can
 // get whole: memory of devices that are not present or whose switch is down.

@@ -12,8 +12,7 @@ DeviceId device_id(DeviceKind kind, SerialNumber serial, const SwitchId& switch_
     return DeviceId(fmt::format("{}-{:016x}", kind == DeviceKind::kMld ? "mld" : "sld", serial.value));
 }
 
-// --- Set-up
-// -------------------------------------------------------------------------------------------------
+// --- Set-up ---
 
 void Inventory::add_switch(SwitchId id, std::string address) {
     Switch& entry = switches_[id];
@@ -28,8 +27,7 @@ void Inventory::add_host(HostId id, std::vector<HostAttachment> attach) {
     entry.attach = std::move(attach);
 }
 
-// --- What the switch says
-// -----------------------------------------------------------------------------------
+// --- What the switch says ---
 
 void Inventory::apply(const SwitchId& id, const SwitchReading& reading) {
     Switch& entry = switches_[id];
@@ -185,8 +183,7 @@ void Inventory::settle(LogicalDevice& ld, const SwitchId& switch_id) const {
     }
 }
 
-// --- What the manager does
-// ----------------------------------------------------------------------------------
+// --- What the manager does ---
 
 Result<> Inventory::check_claim(const CompositionId& id, const Claim& claim) const {
     const auto taken = [&](const std::optional<CompositionId>& owner) { return owner && *owner != id; };
@@ -304,8 +301,7 @@ std::vector<LdAddress> Inventory::forget_clean(const DeviceId& device) {
     return forgotten;
 }
 
-// --- Looking
-// ------------------------------------------------------------------------------------------------
+// --- Looking ---
 
 Host* Inventory::host(const HostId& id) {
     const auto found = hosts_.find(id);

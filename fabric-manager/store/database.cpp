@@ -28,8 +28,7 @@ bool at_file_size_limit(const std::string& path) {
 
 }  // namespace
 
-// --- Statement
-// ----------------------------------------------------------------------------------------------
+// --- Statement ---
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
@@ -82,8 +81,7 @@ std::string Statement::text(int column) const {
 
 std::int64_t Statement::number(int column) const { return sqlite3_column_int64(statement_.get(), column); }
 
-// --- Database
-// -----------------------------------------------------------------------------------------------
+// --- Database ---
 
 void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 

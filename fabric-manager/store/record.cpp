@@ -19,8 +19,7 @@ Time time_of(std::int64_t ns) {
     return Time(std::chrono::duration_cast<Time::duration>(std::chrono::nanoseconds(ns)));
 }
 
-// --- Writing
-// ------------------------------------------------------------------------------------------------
+// --- Writing ---
 
 void put(json::object& out, std::string_view key, const std::string& value) {
     if (!value.empty()) out[key] = value;
@@ -69,8 +68,7 @@ json::array holders(const std::vector<Holder>& list) {
     return out;
 }
 
-// --- Reading (throws on what does not fit; the public functions catch)
-// ----------------------------------------
+// --- Reading (throws on what does not fit; the public functions catch) ---
 
 template <typename T>
 T number(const json::object& in, std::string_view key) {

@@ -247,8 +247,7 @@ Result<std::vector<Event>> SqliteStore::select_events(const Read& read) {
     return events;
 }
 
-// --- Loading
-// ------------------------------------------------------------------------------------------------
+// --- Loading ---
 
 // Calls read(statement) for each row.
 template <typename Read>
@@ -303,8 +302,7 @@ Result<StoreContents> SqliteStore::load() {
     return contents;
 }
 
-// --- Opening
-// ------------------------------------------------------------------------------------------------
+// --- Opening ---
 
 Result<> create_schema(Database& database) {
     if (Result<> ok = database.execute("BEGIN IMMEDIATE"); !ok) return ok;

@@ -83,7 +83,7 @@ agent_is_connected() {
 }
 start_rack() {
     rack_is_up=yes
-    memtide rack up "$topology" --run-dir "$run/rack" --manager "127.0.0.1:$port" --agent
+    memtide rack up "$topology" --run-dir "$run/rack" --while $$ --manager "127.0.0.1:$port" --agent
     local host
     for host in host0 host1; do eventually 60 agent_is_connected "$host"; done
 }

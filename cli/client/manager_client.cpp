@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kExchangeTimeout{90'000};
 template <typename T>
 T run(asio::io_context& context, asio::awaitable<T> work) {
     std::optional<T> result;
-    asio::co_spawn(context, std::move(work), [&](std::exception_ptr failure, T value) {
+    asio::co_spawn(context, std::move(work), [&](const std::exception_ptr& failure, T value) {
         if (failure) std::rethrow_exception(failure);
         result = std::move(value);
     });

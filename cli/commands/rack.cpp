@@ -14,6 +14,7 @@ int run_rack(const Output& output, const std::vector<std::string>& arguments) {
     std::vector<std::string> words{program, "rack"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     execv(program.c_str(), argv.data());

@@ -19,6 +19,7 @@ void Table::add(std::vector<std::string> cells) {
 
 std::string Table::text() const {
     std::vector<std::size_t> widths;
+    widths.reserve(headings_.size());
     for (const std::string& heading : headings_) widths.push_back(heading.size());
     for (const auto& row : rows_)
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());

@@ -183,6 +183,9 @@ void add_up(CLI::App& rack, std::function<int()>& chosen) {
     up->add_flag("--no-kvm", options->no_kvm, "Do not try KVM");
     up->add_option("--append", options->kernel_arguments,
                    "More arguments for the guests' kernel command line");
+    up->add_option("--while", options->while_process,
+                   "Take the rack down when the process of this number ends, for scripts: --while $$")
+        ->check(CLI::PositiveNumber);
     up->add_option("--timeout", options->timeout_seconds, "Seconds to wait for the hosts")
         ->capture_default_str();
     up->callback([where, options, &chosen] {

@@ -3,10 +3,15 @@
 #include <csignal>
 #include <utility>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common/daemon/daemon.h"
 #include "common/log/log.h"
@@ -43,6 +48,15 @@ class Stopper {
     bool started_ = false;
 };
 
+// Completes when another process ends; at once when there is none of that number.
+asio::awaitable<void> wait_for_process(int pid) {
+    const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+    if (handle < 0) co_return;
+    asio::posix::stream_descriptor process(co_await asio::this_coro::executor, handle);
+    co_await process.async_wait(asio::posix::stream_descriptor::wait_read,
+                                asio::as_tuple(asio::use_awaitable));
+}
+
 }  // namespace
 
 int run_supervisor(RackOptions options, RunFolder folder,
@@ -52,6 +66,7 @@ int run_supervisor(RackOptions options, RunFolder folder,
     asio::io_context context(1);
     {
         const auto hosts = options.topology.hosts;
+        const int while_process = options.while_process;
         Rack rack(context.get_executor(), std::move(options), folder.path());
         Stopper stopper(context, rack);
         ControlServer server(context.get_executor(), rack,
@@ -70,6 +85,10 @@ int run_supervisor(RackOptions options, RunFolder folder,
         asio::co_spawn(context, rack.boot(), asio::detached);
         asio::co_spawn(context, daemon::wait_for_shutdown_signal(),
                        [&stopper](const std::exception_ptr&) { stopper.stop([] {}); });
+        if (while_process != 0) {
+            asio::co_spawn(context, wait_for_process(while_process),
+                           [&stopper](const std::exception_ptr&) { stopper.stop([] {}); });
+        }
         context.run();
         server.close();
     }

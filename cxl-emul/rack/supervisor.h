@@ -21,6 +21,7 @@ struct RackOptions {
     std::vector<std::string> agent;  // argv of the agent in each guest, without its host's name; empty: none
     std::string kernel_arguments;
     bool kvm_allowed = true;
+    int while_process = 0;  // pid; the rack goes down when that process ends; 0: no such process
 };
 
 // The process behind a running rack: its switches, its QEMU hosts, its control socket. Runs until it is told

@@ -92,6 +92,11 @@ Result<RackOptions> prepare(const UpOptions& options, Topology topology) {
     rack.agent = std::move(*agent);
     rack.kernel_arguments = options.kernel_arguments;
     rack.kvm_allowed = !options.no_kvm;
+    rack.while_process = options.while_process;
+    if (options.while_process != 0 && ::kill(options.while_process, 0) != 0 && errno != EPERM) {
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("--while {}: there is no such process", options.while_process));
+    }
     return rack;
 }
 

@@ -13,6 +13,7 @@ struct UpOptions {
     bool no_kvm = false;
     std::string kernel_arguments;
     std::uint64_t timeout_seconds = 180;
+    int while_process = 0;  // pid; 0: until `rack down`
 };
 
 // `rack up`: checks what is needed, starts the supervisor as a daemon, and shows the hosts boot until all are

@@ -70,6 +70,7 @@ TEST(Daemon, TellsSystemdThatItIsReadyAndStopping) {
     ASSERT_NE(::mkdtemp(folder.data()), nullptr);
     const std::string path = folder + "/notify";
     const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ASSERT_GE(fd, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);

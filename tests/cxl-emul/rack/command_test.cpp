@@ -70,6 +70,12 @@ TEST_F(RackCommand, ManagerBeyondThisMachineIsRefused) {
     EXPECT_THAT(output.standard_error, HasSubstr("no loopback address"));
 }
 
+TEST_F(RackCommand, ProcessThatDoesNotExistCannotBeWaitedFor) {
+    const auto output = rack({"up", kTopology, "--while", "99999999"});
+    EXPECT_EQ(output.exit.code, 2);
+    EXPECT_THAT(output.standard_error, HasSubstr("--while 99999999: there is no such process"));
+}
+
 TEST_F(RackCommand, CommandsForARackThatIsNotUpSaySo) {
     for (const std::vector<std::string>& words : {std::vector<std::string>{"status", kTopology},
                                                   {"down", kTopology},

@@ -71,6 +71,27 @@ TEST_F(RackFaults, GuestThatPanicsEarlyIsReportedByUp) {
     EXPECT_THAT(up.standard_error, HasSubstr("host host0 is panicked: Kernel panic"));
 }
 
+TEST_F(RackFaults, RackGoesDownWithTheProcessThatWantedIt) {
+    RackRun tied;
+    auto up = tied.command("up", {"--timeout", "100"});
+    process::Command sleeper;
+    sleeper.argv = {"sleep", "1000"};
+    auto wanted = process::Child::spawn(sleeper);
+    ASSERT_TRUE(wanted);
+    up.argv.insert(up.argv.end(), {"--while", std::to_string(wanted->pid())});
+    up.standard_output = process::Stream::null();
+    up.standard_error = process::Stream::null();
+    auto running = process::Child::spawn(up);
+    ASSERT_TRUE(running);
+    for (int i = 0; i < 600 && !std::filesystem::exists(tied.run_folder() + "/control.sock"); ++i)
+        ::usleep(100'000);
+    const auto supervisor = pid_of(tied.status());
+    ASSERT_TRUE(wanted->kill());
+    ASSERT_TRUE(wanted->wait_for(std::chrono::seconds(60)));
+    EXPECT_TRUE(RackRun::all_gone({supervisor}));
+    EXPECT_TRUE(running->wait_for(std::chrono::seconds(60)));
+}
+
 TEST_F(RackFaults, QemuThatDiesIsShownAndItsDevicesAreFreeForOthers) {
     const auto up = rack().up();
     ASSERT_EQ(up.exit.code, 0) << up.standard_error;

@@ -96,6 +96,8 @@ process::Output RackRun::rack(const std::string& action, std::vector<std::string
 
 process::Output RackRun::up(std::vector<std::string> more) {
     if (!options_.manager.empty()) more.insert(more.end(), {"--manager", options_.manager});
+    // Nothing is left of the rack even if this process is killed.
+    more.insert(more.end(), {"--while", std::to_string(::getpid())});
     return rack("up", std::move(more));
 }
 

@@ -3,13 +3,19 @@ function(memtide_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
+  memtide_precompile(${name} product)
 endfunction()
+
+# What scripts/demo needs: all programs, no tests.
+add_custom_target(programs)
 
 # memtide_program(NAME SOURCES ... DEPENDS ...): a binary in build/bin, installed to bin.
 function(memtide_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
+  memtide_precompile(${name} product)
+  add_dependencies(programs ${name})
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
@@ -19,6 +25,7 @@ function(memtide_test name)
   cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
+  memtide_precompile(${name} tests)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/render/fields.h"
-#include "cli/render/table.h"
+#include "common/base/table.h"
 
 namespace memtide::cli {
 

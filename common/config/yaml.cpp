@@ -12,24 +12,10 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "common/base/nearest.h"
+
 namespace memtide {
 namespace {
-
-// Edit distance, for "did you mean"; both words are short.
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-        }
-    }
-    return row[b.size()];
-}
 
 struct Place {
     int line = 0;  // from 1; 0 stands for the file as a whole
@@ -112,10 +98,8 @@ Result<> YamlDocument::check() const {
                 all.push_back({key_place, fmt::format("key \"{}\" is given twice", key)});
             if (map.known.contains(key)) continue;
             std::string hint;
-            const auto nearest = std::ranges::min_element(
-                map.known, {}, [&](const std::string& known) { return distance(known, key); });
-            if (nearest != map.known.end() && distance(*nearest, key) <= 2)
-                hint = fmt::format("; did you mean \"{}\"?", *nearest);
+            if (const auto nearest = nearest_name(key, map.known); !nearest.empty())
+                hint = fmt::format("; did you mean \"{}\"?", nearest);
             all.push_back({key_place, fmt::format("unknown key \"{}\"{}", key, hint)});
         }
     }

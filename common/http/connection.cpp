@@ -52,8 +52,7 @@ Response explain_fault(const std::exception& fault, std::string_view request, st
 
 }  // namespace
 
-// --- Life
-// -----------------------------------------------------------------------------------------------------
+// --- Life ---
 
 Connection::Connection(std::shared_ptr<Hub> hub, Socket socket, bool surplus)
     : hub_(std::move(hub)), socket_(std::move(socket)), peer_(name_of_peer(socket_)), surplus_(surplus) {
@@ -108,8 +107,7 @@ asio::awaitable<void> Connection::run() {
     co_await linger();
 }
 
-// --- Receiving
-// ------------------------------------------------------------------------------------------------
+// --- Receiving ---
 
 asio::awaitable<Connection::Outcome> Connection::receive(RequestParser& parser) {
     for (;;) {
@@ -151,8 +149,7 @@ asio::awaitable<bool> Connection::fill() {
     co_return true;
 }
 
-// --- Answering
-// ------------------------------------------------------------------------------------------------
+// --- Answering ---
 
 // False: the connection ends here.
 asio::awaitable<bool> Connection::serve(RequestParser& parser) {
@@ -245,8 +242,7 @@ asio::awaitable<void> Connection::linger() {
     }
 }
 
-// --- For the hub
-// ----------------------------------------------------------------------------------------------
+// --- For the hub ---
 
 void Connection::enter(Phase phase, milliseconds limit) {
     phase_ = phase;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/nearest.h"
 #include "common/json/json.h"
 
 namespace memtide::json {
@@ -37,35 +38,6 @@ std::string member_path(const std::string& parent, std::string_view name) {
     return fmt::format("{}[\"{}\"]", parent, quoted);
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t above = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0U : 1U)});
-            diagonal = above;
-        }
-    }
-    return row[b.size()];
-}
-
-std::string_view nearest(std::string_view name, const std::set<std::string, std::less<>>& known) {
-    std::string_view best;
-    std::size_t best_distance = 3;  // further away it is another word
-    if (name.size() > 64) return best;
-    for (const std::string& candidate : known) {
-        const std::size_t distance = edit_distance(name, candidate);
-        if (distance < best_distance && distance < candidate.size()) {
-            best_distance = distance;
-            best = candidate;
-        }
-    }
-    return best;
-}
-
 std::string_view trimmed(std::string_view text) {
     const auto first = text.find_first_not_of(" \t");
     return first == std::string_view::npos ? std::string_view{} : text.substr(first);
@@ -89,8 +61,7 @@ struct Reader::State {
     std::map<const bj::object*, Asked> objects;
 };
 
-// --- Reader
-// ---------------------------------------------------------------------------------------------------
+// --- Reader ---
 
 Reader::Reader(const bj::value& value) : state_(std::make_shared<State>()) { state_->value = &value; }
 
@@ -105,7 +76,7 @@ Result<> Reader::check(Unknown unknown) const {
                 const std::string_view name(member.key().data(), member.key().size());
                 if (asked.names.contains(name)) continue;
                 std::string mistake = member_path(asked.path, name) + ": is not known";
-                if (const auto hint = nearest(name, asked.names); !hint.empty())
+                if (const auto hint = nearest_name(name, asked.names); !hint.empty())
                     mistake += fmt::format("; did you mean \"{}\"?", hint);
                 mistakes.push_back(std::move(mistake));
             }
@@ -120,8 +91,7 @@ Result<> Reader::check(Unknown unknown) const {
     return fail(ErrorCode::kInvalidArgument, fmt::format("{}", fmt::join(mistakes, "; ")));
 }
 
-// --- Value
-// ----------------------------------------------------------------------------------------------------
+// --- Value ---
 
 Value::Value(std::shared_ptr<Reader::State> state, const bj::value* value, std::string path)
     : state_(std::move(state)), value_(value), path_(std::move(path)) {}
@@ -295,8 +265,7 @@ bool Value::is_negative() const {
     return false;
 }
 
-// --- Object
-// ---------------------------------------------------------------------------------------------------
+// --- Object ---
 
 Object::Object(Value self) : self_(std::move(self)) {}
 

@@ -17,7 +17,7 @@ constexpr std::size_t kVppbsPerVcs = 32;
 std::string port_id(std::size_t vcs_index, unsigned vppb) { return fmt::format("dsp{}-{}", vcs_index, vppb); }
 
 // Commas separate options for QEMU; a comma in a value is doubled.
-std::string quoted(std::string_view value) {
+std::string with_doubled_commas(std::string_view value) {
     std::string out;
     for (const char c : value) {
         out += c;
@@ -92,7 +92,8 @@ void add_channels(Builder& line, const HostPlan& plan, const HostDescriptors& de
              "chardev=qmp,mode=control");
     if (!plan.monitor_socket.empty()) {
         line.add("-chardev",
-                 fmt::format("socket,id=people,path={},server=on,wait=off", quoted(plan.monitor_socket)),
+                 fmt::format("socket,id=people,path={},server=on,wait=off",
+                             with_doubled_commas(plan.monitor_socket)),
                  "-mon", "chardev=people,mode=control");
     }
     line.add("-chardev", fmt::format("socket,id=console,fd={}", descriptors.console), "-serial",
@@ -105,7 +106,7 @@ void add_channels(Builder& line, const HostPlan& plan, const HostDescriptors& de
     line.device(virtio("virtio-9p-pci,fsdev=root,mount_tag=hostroot"));
     if (!plan.relay.empty()) {
         line.add("-netdev", fmt::format("user,id=net,restrict=on,guestfwd=tcp:10.0.2.101:8080-cmd:{}",
-                                        quoted(shell_words(plan.relay))));
+                                        with_doubled_commas(shell_words(plan.relay))));
         line.device(virtio("virtio-net-pci,netdev=net,romfile="));
     }
 }
@@ -135,7 +136,7 @@ void add_cxl(Builder& line, const HostPlan& plan) {
             fmt::format("cxl-rp,port={},bus=cxl.0,id=direct-rp{},chassis=0,slot={}", root_port++, d, slot++));
         line.add("-object",
                  fmt::format("memory-backend-file,id=direct-mem{},mem-path={},offset={},size={},share=on", d,
-                             quoted(device.media), device.offset.value, device.size.value));
+                             with_doubled_commas(device.media), device.offset.value, device.size.value));
         line.device(fmt::format("cxl-type3,bus=direct-rp{},volatile-memdev=direct-mem{},id=direct-{},sn={}",
                                 d, d, device.name, format_serial(device.serial)));
     }

@@ -1,37 +1,16 @@
 #include "cxl-emul/rack/status_text.h"
 
-#include <algorithm>
-#include <vector>
-
 #include <boost/json/array.hpp>
 #include <fmt/format.h>
 
 #include "common/base/bytes.h"
+#include "common/base/table.h"
 #include "cxl-emul/rack/messages.h"
 
 namespace memtide::emul {
 namespace json = boost::json;
 
 namespace {
-
-using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell, two spaces apart.
-std::string table(const std::vector<Row>& rows) {
-    std::vector<std::size_t> widths;
-    for (const auto& row : rows) {
-        widths.resize(std::max(widths.size(), row.size()));
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-    }
-    std::string out;
-    for (const auto& row : rows) {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-        line.erase(line.find_last_not_of(' ') + 1);
-        out += line + "\n";
-    }
-    return out;
-}
 
 std::vector<json::object> objects(const json::object& in, std::string_view key) {
     std::vector<json::object> out;
@@ -66,30 +45,30 @@ std::string status_text(const json::object& status) {
                                   text_of(status, "accelerator"), text_of(status, "accelerator_reason"));
     if (const auto why = text_of(status, "failure"); !why.empty()) out += "failure: " + why + "\n";
 
-    std::vector<Row> hosts{{"HOST", "STATE", "PID", "BOOT", "KERNEL", "AGENT", "DETAIL"}};
+    Table hosts({"HOST", "STATE", "PID", "BOOT", "KERNEL", "AGENT", "DETAIL"});
     for (const auto& host : objects(status, "hosts")) {
         auto boot = number_text(host, "boot_seconds");
         if (boot != "-") boot += "s";
-        hosts.push_back({text_of(host, "name"), text_of(host, "state"), number_text(host, "pid"), boot,
-                         or_dash(text_of(host, "kernel")), or_dash(text_of(host, "agent")),
-                         text_of(host, "detail")});
+        hosts.add({text_of(host, "name"), text_of(host, "state"), number_text(host, "pid"), boot,
+                   or_dash(text_of(host, "kernel")), or_dash(text_of(host, "agent")),
+                   text_of(host, "detail")});
     }
-    out += "\n" + table(hosts);
+    out += "\n" + hosts.text();
 
-    std::vector<Row> switches{{"SWITCH", "LISTENS ON"}};
-    std::vector<Row> bindings{{"HOST", "SWITCH", "VCS", "VPPB", "STATE", "DEVICE", "SERIAL", "SIZE"}};
+    Table switches({"SWITCH", "LISTENS ON"});
+    Table bindings({"HOST", "SWITCH", "VCS", "VPPB", "STATE", "DEVICE", "SERIAL", "SIZE"});
     for (const auto& sw : objects(status, "switches")) {
-        switches.push_back({text_of(sw, "name"), fmt::format("{}", fmt::join(texts_of(sw, "listen"), " "))});
+        switches.add({text_of(sw, "name"), fmt::format("{}", fmt::join(texts_of(sw, "listen"), " "))});
         for (const auto& vppb : objects(sw, "vppbs")) {
             if (text_of(vppb, "state") == "unbound") continue;
-            bindings.push_back({text_of(vppb, "host"), text_of(sw, "name"), number_text(vppb, "vcs"),
-                                number_text(vppb, "vppb"), text_of(vppb, "state"), device_text(vppb),
-                                text_of(vppb, "serial"), format_bytes(Bytes{number_of(vppb, "size")})});
+            bindings.add({text_of(vppb, "host"), text_of(sw, "name"), number_text(vppb, "vcs"),
+                          number_text(vppb, "vppb"), text_of(vppb, "state"), device_text(vppb),
+                          text_of(vppb, "serial"), format_bytes(Bytes{number_of(vppb, "size")})});
         }
     }
-    if (switches.size() == 1) return out;
-    out += "\n" + table(switches);
-    out += bindings.size() > 1 ? "\n" + table(bindings) : "\nnothing is bound\n";
+    if (switches.empty()) return out;
+    out += "\n" + switches.text();
+    out += !bindings.empty() ? "\n" + bindings.text() : "\nnothing is bound\n";
     return out;
 }
 

@@ -14,10 +14,14 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "fabric-manager/model/time.h"
+
 // Waiting among coroutines of one executor whose handlers run one at a time. Nothing here is thread safe.
 namespace memtide::fm {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
+
+inline double since_ms(SteadyTime began) { return to_ms(std::chrono::steady_clock::now() - began); }
 
 // Wakes every coroutine that waits; like a condition variable, waiters look again in a loop. Coroutines may
 // outlive it: those that wait then end their wait at their deadline.

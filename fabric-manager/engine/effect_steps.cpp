@@ -12,8 +12,6 @@ namespace {
 
 using enum ActionKind;
 
-double since_ms(SteadyTime began) { return to_ms(std::chrono::steady_clock::now() - began); }
-
 // Whether trying the very same again can help.
 bool is_passing(const Error& error) {
     switch (error.code) {

@@ -11,8 +11,6 @@ namespace memtide::fm {
 
 namespace {
 
-double since_ms(SteadyTime began) { return to_ms(std::chrono::steady_clock::now() - began); }
-
 Target target_of(const Composition& c) {
     if (c.memory.ld == kWholeDevice) return Target::device(c.port);
     return Target::logical_device(c.port, static_cast<std::uint8_t>(c.memory.ld.value));

@@ -15,8 +15,6 @@ namespace {
 
 using enum ActionKind;
 
-double since_ms(SteadyTime began) { return to_ms(std::chrono::steady_clock::now() - began); }
-
 bool is_idle(ActionKind kind) {
     return kind == kNothing || kind == kAwaitSwitch || kind == kAwaitAgentOnline ||
            kind == kAwaitAgentOffline;

@@ -1,9 +1,10 @@
 // Hands and eyes on pooled memory, for scripts/demo and the QEMU tests. Inside a guest:
 //
-//   memtide-memory-probe hold --node N --bytes B [--pin] --text T
-//       allocates B bytes bound to node N, fills them with T, prints "holding PID", and keeps them until its
-//       standard input ends (an agent that drains the node migrates them meanwhile); then checks every byte.
-//       With --pin they cannot be migrated: a pipe refers to them, as in-flight I/O would.
+//   memtide-memory-probe hold --node N --bytes B [--lock | --pin] [--until-terminated] --text T
+//       allocates B bytes on node N, fills them with T, prints "holding PID", and keeps them until its
+//       standard input ends, or until SIGTERM (an agent that drains the node migrates them meanwhile); then
+//       checks every byte and prints "intact". With --lock they are mlocked, which migration respects but
+//       survives; with --pin they cannot be migrated: a pipe refers to them, as in-flight I/O would.
 //   memtide-memory-probe peek --physical ADDRESS --bytes B
 //       prints B bytes of physical memory as hex, through /proc/kcore: what the device really holds,
 //       without the kernel zeroing it first as it does for new pages.
@@ -12,6 +13,7 @@
 //
 //   memtide-memory-probe find --file MEDIA --text T
 //       prints the first offset of T in a media file, or nothing; holes are passed over.
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -48,14 +50,44 @@ bool pin_by_pipe(void* memory, Bytes size) {
     return vmsplice(ends[1], &pages, 1, 0) == static_cast<ssize_t>(size.value);
 }
 
-int hold(int node, Bytes size, bool pin, const std::string& text) {
+struct Hold {
+    int node = 0;
+    bool lock = false;
+    bool pin = false;
+    bool until_terminated = false;
+};
+
+sigset_t termination() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    return signals;
+}
+
+void wait_for_the_end(const Hold& how) {
+    if (how.until_terminated) {
+        const sigset_t signals = termination();
+        int received = 0;
+        sigwait(&signals, &received);
+        return;
+    }
+    char ignored = 0;
+    while (read(STDIN_FILENO, &ignored, 1) > 0) {
+    }
+}
+
+int hold(const Hold& how, Bytes size, const std::string& text) {
+    if (how.until_terminated) {
+        const sigset_t signals = termination();
+        sigprocmask(SIG_BLOCK, &signals, nullptr);
+    }
     void* const memory =
         mmap(nullptr, size.value, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return fail("mmap failed");
-    const unsigned long mask = 1UL << node;
+    const unsigned long mask = 1UL << how.node;
     // Preferred, not bound: a bound page could not leave the node, and a drain should move it.
     if (mbind(memory, size.value, MPOL_PREFERRED, &mask, sizeof mask * 8, 0) != 0)
-        return fail("mbind to node " + std::to_string(node) + " failed: " + std::strerror(errno));
+        return fail("mbind to node " + std::to_string(how.node) + " failed: " + std::strerror(errno));
     auto* const bytes = static_cast<char*>(memory);
     for (std::size_t i = 0; i < size.value; ++i) bytes[i] = expected_at(text, i);
 
@@ -65,14 +97,14 @@ int hold(int node, Bytes size, bool pin, const std::string& text) {
     if (move_pages(0, pages.size(), pages.data(), nullptr, where.data(), 0) != 0)
         return fail("move_pages failed");
     for (const int place : where)
-        if (place != node) return fail("a page landed on node " + std::to_string(place));
+        if (place != how.node) return fail("a page landed on node " + std::to_string(place));
 
-    if (pin && !pin_by_pipe(memory, size)) return fail("vmsplice took less; --pin holds up to 64KiB");
+    if (how.lock && mlock(memory, size.value) != 0)
+        return fail(std::string("mlock failed: ") + std::strerror(errno));
+    if (how.pin && !pin_by_pipe(memory, size)) return fail("vmsplice took less; --pin holds up to 64KiB");
     std::printf("holding %d\n", getpid());
     std::fflush(stdout);
-    char ignored = 0;
-    while (read(STDIN_FILENO, &ignored, 1) > 0) {
-    }
+    wait_for_the_end(how);
     for (std::size_t i = 0; i < size.value; ++i)
         if (bytes[i] != expected_at(text, i)) return fail("byte " + std::to_string(i) + " changed");
     std::printf("intact\n");
@@ -131,16 +163,18 @@ int find(const std::string& path, const std::string& text) {
 int main(int argc, char** argv) {
     CLI::App app{"Writes, reads and searches pooled memory for tests"};
     app.require_subcommand(1);
-    int node = 0;
+    Hold how;
     std::string size = "64KiB";
     std::string text = "memtide";
-    bool pin = false;
     auto* const hold_command =
         app.add_subcommand("hold", "Fill memory of a node and keep it until stdin ends");
-    hold_command->add_option("--node", node, "NUMA node")->required()->check(CLI::Range(0, 63));
+    hold_command->add_option("--node", how.node, "NUMA node")->required()->check(CLI::Range(0, 63));
     hold_command->add_option("--bytes", size, "How much, e.g. 64KiB");
     hold_command->add_option("--text", text, "What to fill it with");
-    hold_command->add_flag("--pin", pin, "Keep the pages from being migrated");
+    hold_command->add_flag("--lock", how.lock, "mlock the pages");
+    hold_command->add_flag("--pin", how.pin, "Keep the pages from being migrated");
+    hold_command->add_flag("--until-terminated", how.until_terminated,
+                           "Wait for SIGTERM, not for stdin to end");
     std::uint64_t physical = 0;
     auto* const peek_command = app.add_subcommand("peek", "Print physical memory as hex");
     peek_command->add_option("--physical", physical, "Physical address")->required();
@@ -155,5 +189,5 @@ int main(int argc, char** argv) {
     if (!bytes || bytes->value == 0 || text.empty())
         return fail("--bytes must be a size above 0, --text not empty");
     if (find_command->parsed()) return find(file, text);
-    return hold_command->parsed() ? hold(node, *bytes, pin, text) : peek(physical, bytes->value);
+    return hold_command->parsed() ? hold(how, *bytes, text) : peek(physical, bytes->value);
 }

@@ -1,12 +1,11 @@
 #include "common/http/client.h"
 
-#include <stdexcept>
-
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "tests/common/http/serving.h"
+#include "tests/support/loopback_server.h"
 
 namespace memtide::http {
 namespace {
@@ -16,49 +15,19 @@ namespace asio = boost::asio;
 // A peer that sends `text` to whoever connects, whatever they ask, and closes unless told to hang on.
 class Scripted {
   public:
-    explicit Scripted(std::string text, bool hang = false) : text_(std::move(text)), hang_(hang) {
-        fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd_ < 0) throw std::runtime_error("no socket");
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-        EXPECT_EQ(::listen(fd_, 10), 0);
-        socklen_t length = sizeof address;
-        ::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length);
-        url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-        thread_ = std::thread([this] { run(); });
-    }
-    ~Scripted() {
-        ::shutdown(fd_, SHUT_RDWR);
-        thread_.join();
-        ::close(fd_);
-    }
-    Scripted(const Scripted&) = delete;
-    Scripted& operator=(const Scripted&) = delete;
-    [[nodiscard]] const std::string& url() const { return url_; }
-    [[nodiscard]] int connections() const { return connections_; }
+    explicit Scripted(std::string text, bool hang = false)
+        : server_([text = std::move(text), hang](int client) {
+              char request[4096];
+              if (::recv(client, request, sizeof request, 0) > 0)
+                  ::send(client, text.data(), text.size(), MSG_NOSIGNAL);
+              while (hang && ::recv(client, request, sizeof request, 0) > 0) {
+              }
+          }) {}
+    [[nodiscard]] std::string url() const { return "http://" + server_.address(); }
+    [[nodiscard]] int connections() const { return server_.connections(); }
 
   private:
-    void run() {
-        for (;;) {
-            const int client = ::accept(fd_, nullptr, nullptr);
-            if (client < 0) break;
-            ++connections_;
-            char request[4096];
-            if (::recv(client, request, sizeof request, 0) > 0)
-                ::send(client, text_.data(), text_.size(), MSG_NOSIGNAL);
-            while (hang_ && ::recv(client, request, sizeof request, 0) > 0) {
-            }
-            ::close(client);
-        }
-    }
-    std::string text_;
-    bool hang_;
-    std::atomic<int> connections_ = 0;
-    int fd_ = -1;
-    std::string url_;
-    std::thread thread_;
+    test::LoopbackServer server_;
 };
 
 ErrorCode error_of(const std::string& url, std::chrono::milliseconds timeout = kPatience) {
@@ -191,8 +160,7 @@ TEST(Client, UrlsAndTargetsThatAreNoneAreRefused) {
     EXPECT_EQ(response.error().code, ErrorCode::kInvalidArgument);
 }
 
-// --- Streams
-// --------------------------------------------------------------------------------------------------
+// --- Streams ---
 
 Result<ClientResponse> stream(const std::string& url, std::function<bool(std::string_view)> on_chunk,
                               std::chrono::milliseconds timeout = kPatience) {

@@ -226,8 +226,7 @@ TEST(ServerLimits, OutOfDescriptorsTheServerGoesOnWhenThereAreSomeAgain) {
     held.back().read_until("GET /echo ");
 }
 
-// --- Clients that vanish
-// --------------------------------------------------------------------------------------
+// --- Clients that vanish ---
 
 // How many handlers are inside, and how many of those were unwound by cancellation.
 struct LongPoll {

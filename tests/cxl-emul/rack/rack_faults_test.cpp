@@ -1,16 +1,12 @@
 // Two booted hosts, and processes that die. The cases share them and run in this order.
 #include <filesystem>
 
-#include <arpa/inet.h>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/cxl-emul/rack/rack_run.h"
+#include "tests/support/loopback_server.h"
 
 namespace memtide::emul {
 namespace {
@@ -36,23 +32,14 @@ class RackFaults : public testing::Test {
 std::unique_ptr<RackRun> RackFaults::rack_;
 
 TEST_F(RackFaults, PortInUseIsSaidAndLeavesNothingBehind) {
-    const int taken = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ASSERT_EQ(::bind(taken, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    ASSERT_EQ(::listen(taken, 1), 0);
-    socklen_t size = sizeof address;
-    ::getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size);
-
+    const test::LoopbackServer taken;
     RackRun refused;
-    refused.write_topology(fmt::format("tcp://127.0.0.1:{}", ntohs(address.sin_port)));
+    refused.write_topology("tcp://" + taken.address());
     const auto up = refused.up();
     EXPECT_EQ(up.exit.code, 1);
-    EXPECT_THAT(up.standard_error, HasSubstr(fmt::format("127.0.0.1:{}", ntohs(address.sin_port))));
+    EXPECT_THAT(up.standard_error, HasSubstr(taken.address()));
     EXPECT_THAT(up.standard_error, HasSubstr("in use"));
     EXPECT_FALSE(std::filesystem::exists(refused.run_folder()));
-    ::close(taken);
 }
 
 TEST_F(RackFaults, HostThatIsNotReadyInTimeTakesTheRackDownAgain) {

@@ -2,15 +2,14 @@
 #include <filesystem>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/cxl-emul/rack/rack_run.h"
+#include "tests/support/loopback_server.h"
 
 namespace memtide::emul {
 namespace {
@@ -22,41 +21,17 @@ constexpr const char* kMemdevIsThere =
     "[ -e /sys/bus/cxl/devices/mem0/serial -o -e /sys/bus/cxl/devices/mem1/serial ]";
 constexpr const char* kMemdevIsGone = "! ls /sys/bus/cxl/devices | grep -q '^mem[0-9]'";
 
-// Answers every connection on a loopback port with "hello NUMBER\n", in the place of a manager.
+// Answers each connection with "hello NUMBER\n", in the place of a manager.
 class Greeter {
   public:
-    Greeter() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        ::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address);
-        ::listen(listener_, 16);
-        socklen_t size = sizeof address;
-        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-        address_ = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
-        thread_ = std::thread([this] {
-            for (int number = 1;; ++number) {
-                const int peer = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-                if (peer < 0) return;
-                const auto text = fmt::format("hello {}\n", number);
-                [[maybe_unused]] const auto sent = ::send(peer, text.data(), text.size(), MSG_NOSIGNAL);
-                ::close(peer);
-            }
-        });
-    }
-    ~Greeter() {
-        ::shutdown(listener_, SHUT_RDWR);
-        thread_.join();
-        ::close(listener_);
-    }
-    Greeter(const Greeter&) = delete;
-    Greeter& operator=(const Greeter&) = delete;
-    [[nodiscard]] const std::string& address() const { return address_; }
+    [[nodiscard]] std::string address() const { return server_.address(); }
 
   private:
-    int listener_;
-    std::string address_;
-    std::thread thread_;
+    int number_ = 0;
+    test::LoopbackServer server_{[this](int peer) {
+        const auto text = fmt::format("hello {}\n", ++number_);
+        [[maybe_unused]] const auto sent = ::send(peer, text.data(), text.size(), MSG_NOSIGNAL);
+    }};
 };
 
 class RackLife : public testing::Test {

@@ -1,61 +1,30 @@
 // The relay as QEMU runs it: a process whose standard input and output are one socket.
 #include <array>
 #include <string>
-#include <thread>
 
-#include <arpa/inet.h>
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/process/child.h"
+#include "tests/support/loopback_server.h"
 
 namespace memtide::emul {
 namespace {
 
-// Listens on any loopback port, answers one connection with what it got, backwards, when its input ends.
-class BackwardsServer {
-  public:
-    BackwardsServer() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-        EXPECT_EQ(::listen(listener_, 1), 0);
-        socklen_t size = sizeof address;
-        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-        port_ = ntohs(address.sin_port);
-        thread_ = std::thread([this] { serve(); });
+// Answers a connection with what it got, backwards, when its input ends.
+void answer_backwards(int peer) {
+    std::string got;
+    std::array<char, 4096> chunk{};
+    for (ssize_t n = 0; (n = ::read(peer, chunk.data(), chunk.size())) > 0;)
+        got.append(chunk.data(), static_cast<std::size_t>(n));
+    const std::string answer(got.rbegin(), got.rend());
+    for (std::size_t sent = 0; sent < answer.size();) {
+        const auto n = ::send(peer, answer.data() + sent, answer.size() - sent, MSG_NOSIGNAL);
+        if (n <= 0) break;
+        sent += static_cast<std::size_t>(n);
     }
-    ~BackwardsServer() {
-        ::shutdown(listener_, SHUT_RDWR);
-        thread_.join();
-        ::close(listener_);
-    }
-    [[nodiscard]] std::string address() const { return fmt::format("127.0.0.1:{}", port_); }
-
-  private:
-    void serve() const {
-        const int peer = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-        if (peer < 0) return;
-        std::string got;
-        std::array<char, 4096> chunk{};
-        for (ssize_t n = 0; (n = ::read(peer, chunk.data(), chunk.size())) > 0;)
-            got.append(chunk.data(), static_cast<std::size_t>(n));
-        const std::string answer(got.rbegin(), got.rend());
-        for (std::size_t sent = 0; sent < answer.size();) {
-            const auto n = ::send(peer, answer.data() + sent, answer.size() - sent, MSG_NOSIGNAL);
-            if (n <= 0) break;
-            sent += static_cast<std::size_t>(n);
-        }
-        ::close(peer);
-    }
-    int listener_;
-    std::uint16_t port_ = 0;
-    std::thread thread_;
-};
+}
 
 process::Command relay(const std::string& address) {
     process::Command command;
@@ -64,7 +33,7 @@ process::Command relay(const std::string& address) {
 }
 
 TEST(Relay, CarriesBothDirectionsWhole) {
-    const BackwardsServer server;
+    const test::LoopbackServer server(answer_backwards);
     std::string sent;
     for (int i = 0; sent.size() < 300'000; ++i) sent += std::to_string(i);
     auto output = process::run(relay(server.address()), std::chrono::seconds(60), sent);
@@ -76,7 +45,7 @@ TEST(Relay, CarriesBothDirectionsWhole) {
 TEST(Relay, ManagerThatIsDownEndsItAtOnce) {
     std::string address;
     {
-        address = BackwardsServer().address();
+        address = test::LoopbackServer().address();
     }
     auto output = process::run(relay(address), std::chrono::seconds(60));
     ASSERT_TRUE(output);

@@ -194,9 +194,11 @@ class HotplugInQemu : public testing::Test {
                 "$b/valid_zones; done | sort -u | tr '\\n' ' '")
             .text;
     }
-    std::string hold(int pages, const std::string& how) {
-        const std::string pid =
-            rack_->start(fmt::format(MEMTIDE_HOLD_PAGES " 1 {} {}", pages, how), "/tmp/hold.log");
+    std::string hold(int pages, const std::string& how = {}) {
+        const std::string pid = rack_->start(
+            fmt::format(MEMTIDE_MEMORY_PROBE " hold --node 1 --bytes {}KiB --until-terminated {}", 4 * pages,
+                        how),
+            "/tmp/hold.log");
         EXPECT_EQ(rack_
                       ->sh(fmt::format("for i in $(seq 600); do grep -q 'holding {}' /tmp/hold.log && exit "
                                        "0; sleep 0.1; done; cat /tmp/hold.log; exit 1",
@@ -232,18 +234,18 @@ TEST_F(HotplugInQemu, MemoryComesOnlineMovableAsANodeAndGoesWithoutATrace) {
 
 TEST_F(HotplugInQemu, ReleaseMovesThePagesOfProcessesAwayLockedOrNot) {
     bring_online();
-    const auto plain = hold(16, "plain");
+    const auto plain = hold(16);
     release();
     expect_intact(plain);
     bring_online();
-    const auto locked = hold(16, "locked");
+    const auto locked = hold(16, "--lock");
     release();
     expect_intact(locked);
 }
 
 TEST_F(HotplugInQemu, PinnedPagesAreNamedWithTheirHolderAndReleasedWithIt) {
     bring_online();
-    const auto pid = hold(8, "pinned");
+    const auto pid = hold(8, "--pin");
     manager().wish_offline("c-1", kSerial, 5s);
     const auto names_holder = [&](const json::object& composition) {
         for (const json::value& holder : composition.at("holders").as_array())

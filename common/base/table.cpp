@@ -1,9 +1,9 @@
-#include "cli/render/table.h"
+#include "common/base/table.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace memtide::cli {
+namespace memtide {
 
 Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {
     for (std::string& heading : headings_) {
@@ -40,4 +40,4 @@ std::string Table::text() const {
     return text;
 }
 
-}  // namespace memtide::cli
+}  // namespace memtide

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace memtide::cli {
+namespace memtide {
 
 // Rows under headings, each column as wide as its widest cell; a heading that starts with '>' aligns its
 // column to the right, for numbers.
@@ -20,4 +20,4 @@ class Table {
     std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace memtide::cli
+}  // namespace memtide

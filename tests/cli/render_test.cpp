@@ -1,5 +1,3 @@
-#include "cli/render/table.h"
-
 #include <boost/json/parse.hpp>
 #include <gtest/gtest.h>
 
@@ -8,13 +6,6 @@
 
 namespace memtide::cli {
 namespace {
-
-TEST(Table, ColumnsAreAsWideAsTheirWidestCellAndNumbersStandRight) {
-    Table table({"NAME", ">SIZE"});
-    table.add({"a", "1GiB"});
-    table.add({"longer", "256MiB"});
-    EXPECT_EQ(table.text(), "NAME      SIZE\na         1GiB\nlonger  256MiB\n");
-}
 
 TEST(Fields, WhatIsAbsentOrOfAnotherTypeIsADash) {
     const auto object = boost::json::parse(R"({"a": null, "b": "", "c": [1], "d": 268435456, "e": "x"})");

@@ -101,8 +101,7 @@ constexpr std::size_t fixed_size(const ListField<T, E>&) {
     return 0;
 }
 
-// ---- encoding
-// -----------------------------------------------------------------------------------------------
+// --- encoding ---
 template <Described T>
 void encode_fields(std::vector<std::byte>& out, const T& value);
 
@@ -141,8 +140,7 @@ void encode_fields(std::vector<std::byte>& out, const T& value) {
     std::apply([&](const auto&... f) { (encode_field(out, value, f), ...); }, T::fields);
 }
 
-// ---- decoding
-// -----------------------------------------------------------------------------------------------
+// --- decoding ---
 template <Described T>
 void decode_fields(Reader& reader, T& value);
 
@@ -199,8 +197,7 @@ void decode_fields(Reader& reader, T& value) {
     std::apply([&](const auto&... f) { (decode_field(reader, value, f), ...); }, T::fields);
 }
 
-// ---- describing
-// ---------------------------------------------------------------------------------------------
+// --- describing ---
 struct Describer {
     std::vector<FieldDescription> rows;
     std::size_t offset = 0;

@@ -24,7 +24,7 @@ fmapi::IdentifyResponse type3_identity(SerialNumber serial) {
             .component_type = fmapi::ComponentType::kType3};
 }
 
-// ---- the FM-owned LD of an MLD
+// --- the FM-owned LD of an MLD ---
 
 Outcome identify_device(const DeviceContext& context, const fmapi::NoPayload&) {
     return done(type3_identity(context.device().config.serial));
@@ -108,7 +108,7 @@ constexpr Row<DeviceContext> kDeviceRows[] = {
     row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
 };
 
-// ---- an LD, or an SLD
+// --- an LD, or an SLD ---
 
 Outcome identify_ld(const LdContext& context, const fmapi::NoPayload&) {
     return done(type3_identity(context.device().config.ld_serial(static_cast<unsigned>(context.index))));

@@ -192,8 +192,7 @@ TEST(ClientOverUnixSocket, WorksTheSame) {
     std::filesystem::remove(path);
 }
 
-// ---- LD allocations
-// -------------------------------------------------------------------------------------------
+// --- LD allocations ---
 
 // Takes the message out of a port tunnel, lets `answer` answer it, and wraps that again.
 test::Handler behind_a_port(std::function<Message(const Message&, MctpType)> answer) {
@@ -259,8 +258,7 @@ TEST_F(Client, LdInfoAsksTheDeviceBehindThePort) {
     EXPECT_EQ(result_of([&] { return client->ld_info(2); })->ld_count, 4);
 }
 
-// ---- tunnels
-// ----------------------------------------------------------------------------------------------------
+// --- tunnels ---
 
 // Answers what arrives at an LD, through both tunnels.
 test::Handler at_an_ld(std::function<Message(const Message&, MctpType)> answer) {
@@ -348,8 +346,7 @@ TEST_F(Client, AnEmptyOrHalfTunnelAnswerIsAProtocolError) {
     }
 }
 
-// ---- background operations
-// --------------------------------------------------------------------------------------
+// --- background operations ---
 
 fmapi::BackgroundOperationStatusResponse status(bool running, unsigned percent,
                                                 ReturnCode code = ReturnCode::kSuccess) {

@@ -279,8 +279,7 @@ TEST_F(MisbehavingSwitch, ABackgroundStartWhereNoneMakesSenseIsAProtocolError) {
     expect_fails(*client, ErrorCode::kProtocol, "background");
 }
 
-// ---- cancellation and destruction
-// -----------------------------------------------------------------------------
+// --- cancellation and destruction ---
 
 // A call that runs beside the test and can be cancelled.
 struct SideCall {

@@ -48,7 +48,11 @@ Async<Outcome<DesiredState>> Core::desired(HostId id, std::optional<std::uint64_
 }
 
 Outcome<> Core::check_report(const HostId& id, const ObservedReport& report) {
+    std::set<CompositionId> told;
     for (const ObservedComposition& one : report.compositions) {
+        if (!told.insert(one.id).second)
+            return refuse(problem::kInvalidRequest,
+                          fmt::format("composition {} is in the report twice", one.id.value));
         const EntryPtr entry = find(one.id);
         if (!entry || entry->c.host != id) {
             const std::string detail = fmt::format(
@@ -78,9 +82,15 @@ Outcome<> Core::observed(const HostId& id, ObservedReport report) {
         emit(host_event("host.agent", id, "", "its agent, version " + report.agent_version + ", reports"));
     else if (agent.boot_id != report.boot_id)
         emit(host_event("host.rebooted", id, "", "its agent reports another boot id"));
+    // One event for a kind of warning, however often its text changes: events are kept in a limited number.
+    std::set<std::string_view> known;
+    for (const Warning& warning : host->warnings) known.insert(warning.code);
     for (const Warning& warning : report.warnings)
-        if (std::ranges::find(host->warnings, warning) == host->warnings.end())
+        if (known.insert(warning.code).second)
             emit(host_event("host.warning", id, warning.code, warning.detail));
+    // An agent that saw revisions of another life of the manager (its database was put back) has not seen
+    // ours.
+    if (report.revision_seen > agent.next_revision) report.revision_seen = 0;
 
     agent.reported = true;
     agent.boot_id = report.boot_id;

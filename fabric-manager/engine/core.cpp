@@ -68,7 +68,7 @@ Result<> Core::load() {
         agent->second->next_revision = record.revision;
         inventory_.host(record.host)->revision = record.revision;
     }
-    for (const LdRecord& record : contents->lds) ld_records_[record.serial] = record;
+    for (QuarantineRecord& record : contents->quarantine) quarantine_[record.serial] = std::move(record);
     for (IdempotencyRecord& record : contents->idempotency) {
         key_order_.push_back(record.key);
         keys_[record.key] = Key{record.body_hash, std::move(record.answer)};

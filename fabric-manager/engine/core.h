@@ -54,13 +54,15 @@ struct Entry {
     double waited_ms = 0;                  // not yet in c.phase_waited_ms
     std::optional<SteadyTime> agent_wait;  // since when the agent is waited for
     bool overdue_told = false;
+    std::optional<SteadyTime> missed;  // since when its memory seems to be gone
 };
 using EntryPtr = std::shared_ptr<Entry>;
 
 // A change of a composition on its way to the disk.
 struct Draft {
     Composition c;
-    std::vector<LdRecord> lds;
+    std::optional<std::uint64_t> erased_over;  // its memory was erased, over this connection to the switch
+    std::optional<QuarantineRecord> quarantine;
     std::optional<IdempotencyRecord> idempotency;
     std::string detail;  // of the state event
     std::string code;
@@ -90,6 +92,10 @@ struct SwitchState {
     Signal read_now;
     bool doubtful = true;  // what is known of it may be wrong until it has been read
     bool tried = false;    // was asked at least once
+    // The connection over which it was read last. What was erased before it is not known to be clean: the
+    // switch may have been restarted, or served another manager.
+    std::uint64_t connection = 0;
+    SteadyTime read_began{};  // of the last reading
     std::set<CompositionId> active;
     std::map<std::uint8_t, std::string> unreadable;  // by port, as last told
 };
@@ -139,7 +145,7 @@ class Core : public std::enable_shared_from_this<Core> {
     void account(Composition& c, const Composition& before, double waited_ms) const;
     void end_of_life(const EntryPtr& entry);
     void forget_ended();
-    void note_lds(const std::vector<LdRecord>& lds, const Composition& c);
+    void note_memory(const Draft& draft);
     static std::optional<DesiredComposition> desired_of(const Composition& c);
 
     // --- job.cpp ---
@@ -165,6 +171,8 @@ class Core : public std::enable_shared_from_this<Core> {
     Milliseconds backoff(int failures) const;
     Action next(const Composition& c) const;
     SwitchView switch_view(const Composition& c) const;
+    void watch_missing(const EntryPtr& entry);
+    Async<> read_again_later(SwitchId id);
     AgentView agent_view(const Composition& c) const;
     void begin_drain(Composition& c) const;
     void watch_deadlines(const EntryPtr& entry);
@@ -186,14 +194,15 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Result<>> read_and_apply(SwitchId id);
     void apply_reading(const SwitchId& id, const FabricReading& reading);
     void apply_devices(const SwitchId& id, const FabricReading& reading);
-    void restore_ld(const DeviceId& device);
+    void forget_clean(const SwitchId& id);
+    void restore_quarantine(const DeviceId& device);
+    bool is_connected_anew(const SwitchId& id) const;
     void set_up_or_down(const SwitchId& id, const Result<>& read);
     Async<> adopt(SwitchId id);
     std::optional<Composition> unexplained(const SwitchId& id, const Vcs& vcs, const Vppb& vppb) const;
     void doubt(const SwitchId& id);
     Async<> run_quarantine();
     Async<> retry_quarantined(LdAddress address);
-    void forget_records(const std::vector<SerialNumber>& serials);
 
     // --- requests.cpp ---
     Async<Outcome<Created>> do_create(CompositionRequest request, std::optional<IdempotencyKey> key);
@@ -236,7 +245,7 @@ class Core : public std::enable_shared_from_this<Core> {
     std::map<std::uint64_t, EntryPtr> by_sequence_;
     std::deque<CompositionId> ended_;
     std::uint64_t next_sequence_ = 1;
-    std::map<SerialNumber, LdRecord> ld_records_;
+    std::map<SerialNumber, QuarantineRecord> quarantine_;
     std::map<DeviceId, std::uint64_t> carvings_;  // counts Set LD Allocations: memory may have moved
 
     struct Key {

@@ -53,8 +53,6 @@ Async<Core::Progress> Core::bind_step(EntryPtr entry) {
             if (c.state != CompositionState::kPending || c.release_requested) return false;
             c.state = CompositionState::kBinding;
             begin_step(c, "bind", now());
-            // From here on a host may write to it.
-            if (c.serial.value != 0) draft.lds.push_back({c.serial, c.size, LdCondition::kDirty, {}});
             return true;
         };
         const Progress journaled = co_await advance(entry, std::move(change));
@@ -131,23 +129,33 @@ Async<Core::Progress> Core::erase_step(EntryPtr entry, ActionKind kind) {
         if (journaled != Progress::kAgain || entry->c.state != from || entry->c.release_requested)
             co_return journaled;
     }
+    const SwitchId switch_id = entry->c.where.switch_id;
+    if (is_connected_anew(switch_id)) {
+        doubt(switch_id);
+        co_return Progress::kAgain;
+    }
+    const std::uint64_t connection = switches_.at(switch_id)->connection;
     const std::uint64_t carving = carvings_[entry->c.memory.device];
     const Target target =
         entry->c.memory.ld == kWholeDevice
             ? Target::device(entry->c.port)
             : Target::logical_device(entry->c.port, static_cast<std::uint8_t>(entry->c.memory.ld.value));
     point("effect", "erase");
-    const Result<> done = co_await sanitize(entry->c.where.switch_id, target, entry);
+    const Result<> done = co_await sanitize(switch_id, target, entry);
     point("effected", "erase");
     if (!done) co_return co_await erase_failed(entry, done.error());
-    entry->failures = 0;
+    // Between two attempts to bind, the failures counted are those of the bind.
+    if (from != CompositionState::kBinding) entry->failures = 0;
     // The device's memory was divided anew meanwhile: what was erased may be another LD's now.
-    if (carving != carvings_[entry->c.memory.device]) co_return Progress::kAgain;
-    Change change = [this, from, name, before_bind](Draft& draft) {
+    if (carving != carvings_[entry->c.memory.device] || is_connected_anew(switch_id)) {
+        if (is_connected_anew(switch_id)) doubt(switch_id);
+        co_return Progress::kAgain;
+    }
+    Change change = [this, from, name, before_bind, connection](Draft& draft) {
         Composition& c = draft.c;
         if (c.state != from) return false;
         end_step(c, name, now());
-        if (c.serial.value != 0) draft.lds.push_back({c.serial, c.size, LdCondition::kClean, {}});
+        draft.erased_over = connection;
         if (before_bind) return true;
         c.erased = true;
         c.state = c.reason ? CompositionState::kFailed : CompositionState::kReleased;
@@ -173,8 +181,7 @@ Async<Core::Progress> Core::erase_failed(EntryPtr entry, Error error) {
         end_step(c, "erase", now(), error.message);
         end_step(c, "erase-before-bind", now(), error.message);
         c.undone = {"reservation"};
-        if (c.serial.value != 0)
-            draft.lds.push_back({c.serial, c.size, LdCondition::kQuarantined, error.message});
+        if (c.serial.value != 0) draft.quarantine = {c.serial, c.size, error.message};
         Event event;
         event.time = now();
         event.type = "ld.quarantined";
@@ -195,16 +202,14 @@ Async<Core::Progress> Core::allocate_step(EntryPtr entry, ActionKind kind) {
     if (stopping_ || next(entry->c).kind != kind) co_return Progress::kAgain;
     const bool possible = !undo || is_untouched(entry->c);
     if (possible) {
-        // Memory of every LD that is not bound may move: none of it counts as erased any more.
         Change change = [this](Draft& draft) {
             begin_step(draft.c, "allocate", now());
-            for (const LdAddress& dirty : inventory_.forget_clean(draft.c.memory.device))
-                if (const LogicalDevice* ld = inventory_.ld(dirty); ld->serial.value != 0)
-                    draft.lds.push_back({ld->serial, ld->size, LdCondition::kDirty, {}});
             return true;
         };
         const Progress journaled = co_await advance(entry, std::move(change));
         if (journaled != Progress::kAgain) co_return journaled;
+        // Memory of every LD that is not bound may move: none of it counts as erased any more.
+        inventory_.forget_clean(entry->c.memory.device);
         ++carvings_[entry->c.memory.device];
     }
     Result<SerialNumber> serial{SerialNumber{}};

@@ -89,7 +89,10 @@ Async<Result<>> Core::bind(EntryPtr entry) {
     request.vppb = where.vppb;
     request.port = entry->c.port;
     request.ld = entry->c.memory.ld.value;
-    const Result<Completion> answer = co_await switches_.at(where.switch_id)->client->bind(request);
+    const SwitchState& state = *switches_.at(where.switch_id);
+    const Result<Completion> answer = co_await state.client->bind(request, state.connection);
+    // From here on a host may have written to it, unless the switch was too busy to begin.
+    if (answer || answer.error().code != ErrorCode::kConflict) inventory_.set_clean(entry->c.memory, false);
     Result<> result;
     if (!answer)
         result = std::unexpected(answer.error());

@@ -52,14 +52,30 @@ Async<Result<>> Core::read_and_apply(SwitchId id) {
     // No bind or unbind goes on while it is read, so that the picture is of one moment.
     const AsyncMutex::Lock lock = co_await state.operation.lock();
     if (stopping_) co_return fail(ErrorCode::kCancelled, "the manager is stopping");
+    const SteadyTime began = std::chrono::steady_clock::now();
+    const std::uint64_t connection = state.client->connections();
     Result<FabricReading> reading = co_await read_switch(*state.client, id, inventory_);
     if (!reading) {
         state.doubtful = true;
         co_return std::unexpected(reading.error());
     }
-    state.doubtful = false;
+    // What was read over two connections may be of two lives of the switch.
+    const bool torn = connection != 0 && connection != state.client->connections();
+    const bool watched = connection == state.connection && !torn;
+    state.doubtful = torn;
+    state.read_began = began;
+    state.connection = state.client->connections();
     apply_reading(id, *reading);
+    if (!watched) forget_clean(id);
     co_return Result<>();
+}
+
+// Nobody watched the switch for a while: its memory may have been written to, or be divided in another way.
+void Core::forget_clean(const SwitchId& id) {
+    std::vector<DeviceId> devices;
+    for (const auto& [name, device] : inventory_.devices())
+        if (device.switch_id == id) devices.push_back(name);
+    for (const DeviceId& name : devices) inventory_.forget_clean(name);
 }
 
 void Core::set_up_or_down(const SwitchId& id, const Result<>& read) {
@@ -100,13 +116,10 @@ void Core::apply_devices(const SwitchId& id, const FabricReading& reading) {
     for (const auto& [name, device] : inventory_.devices())
         if (device.switch_id == id && device.present && !seen.contains(device.port)) gone.push_back(name);
     for (const DeviceId& name : gone) {
-        const Device device = *inventory_.device(name);
-        std::vector<SerialNumber> serials;
-        for (const LogicalDevice& ld : device.lds) serials.push_back(ld.serial);
-        inventory_.device_gone(id, device.port);
-        forget_records(serials);
+        const std::uint8_t port = inventory_.device(name)->port;
+        inventory_.device_gone(id, port);
         emit(switch_event("device.removed", id, name, "",
-                          fmt::format("port {} shows no device any more", device.port)));
+                          fmt::format("port {} shows no device any more", port)));
     }
     for (const DeviceReading& one : reading.devices) {
         const Device* before = inventory_.device_at(id, one.port);
@@ -122,43 +135,20 @@ void Core::apply_devices(const SwitchId& id, const FabricReading& reading) {
         if (!known)
             emit(switch_event("device.added", id, *name, "",
                               fmt::format("port {}, {}", one.port, format_bytes(one.size))));
-        restore_ld(*name);
+        restore_quarantine(*name);
     }
 }
 
-// Puts what the journal knows of the device's LDs beside what the device says.
-void Core::restore_ld(const DeviceId& name) {
-    std::vector<SerialNumber> outdated;
+void Core::restore_quarantine(const DeviceId& name) {
     const Device device = *inventory_.device(name);
-    for (const LogicalDevice& ld : device.lds) {
-        const auto record = ld_records_.find(ld.serial);
-        if (ld.serial.value == 0 || record == ld_records_.end()) continue;
-        const LdAddress address{name, ld.id};
-        if (record->second.condition == LdCondition::kQuarantined)
-            inventory_.set_quarantined(address, true);
-        else if (ld.bound_at || ld.size != record->second.size)
-            outdated.push_back(ld.serial);
-        else
-            inventory_.set_clean(address, true);
-    }
-    forget_records(outdated);
+    for (const LogicalDevice& ld : device.lds)
+        if (quarantine_.contains(ld.serial)) inventory_.set_quarantined({name, ld.id}, true);
 }
 
-// Somebody else may have written to these LDs: they are not known to be clean any more.
-void Core::forget_records(const std::vector<SerialNumber>& serials) {
-    Mutation mutation;
-    for (const SerialNumber serial : serials) {
-        const auto record = ld_records_.find(serial);
-        if (record == ld_records_.end() || record->second.condition != LdCondition::kClean) continue;
-        mutation.lds.push_back({serial, record->second.size, LdCondition::kDirty, {}});
-        ld_records_.erase(record);
-    }
-    if (mutation.lds.empty()) return;
-    auto write = [](std::shared_ptr<Core> self, Mutation what) -> Async<> {
-        const Result<> ok = co_await self->apply(std::move(what));
-        if (!ok) log::warning("could not note that LDs are not clean", {{"error", ok.error()}});
-    };
-    spawn(write(shared_from_this(), std::move(mutation)));
+// Whether the switch was connected to again since it was read: it may have been restarted.
+bool Core::is_connected_anew(const SwitchId& id) const {
+    const SwitchState& state = *switches_.at(id);
+    return state.client->connections() != state.connection;
 }
 
 void Core::doubt(const SwitchId& id) {
@@ -249,23 +239,23 @@ Async<> Core::retry_quarantined(LdAddress address) {
     const LogicalDevice* ld = inventory_.ld(address);
     if (device == nullptr || ld == nullptr || ld->use != LdUse::kQuarantined) co_return;
     const SwitchId switch_id = device->switch_id;
-    const LdRecord record{ld->serial, ld->size, LdCondition::kClean, {}};
+    const QuarantineRecord record{ld->serial, ld->size, {}, true};
     const Target target =
         address.ld == kWholeDevice
             ? Target::device(device->port)
             : Target::logical_device(device->port, static_cast<std::uint8_t>(address.ld.value));
     const std::uint64_t carving = carvings_[address.device];
+    if (is_connected_anew(switch_id)) co_return;  // at the next turn, when it has been read
     const Result<> erased = co_await sanitize(switch_id, target, nullptr);
-    if (!erased || carving != carvings_[address.device]) co_return;
+    if (!erased || carving != carvings_[address.device] || is_connected_anew(switch_id)) co_return;
     ld = inventory_.ld(address);
     if (ld == nullptr || ld->bound_at || ld->size != record.size) co_return;
     Mutation mutation;
-    mutation.lds.push_back(record);
+    mutation.quarantine.push_back(record);
     const Result<> durable = co_await apply(std::move(mutation));
     if (!durable) co_return;
-    ld_records_[record.serial] = record;
+    quarantine_.erase(record.serial);
     inventory_.set_quarantined(address, false);
-    inventory_.set_clean(address, true);
     emit(switch_event("ld.recovered", switch_id, address.device, "",
                       fmt::format("LD {} was erased after all and is back in the pool", address.ld.value)));
 }

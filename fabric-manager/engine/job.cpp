@@ -40,6 +40,10 @@ SwitchView Core::switch_view(const Composition& c) const {
         view.ld_clean = ld->clean && !ld->quarantined;
         view.ld_elsewhere = ld->bound_at && *ld->bound_at != c.where;
     }
+    const EntryPtr entry = find(c.id);
+    view.gone_for_long =
+        entry && entry->missed &&
+        switches_.at(c.where.switch_id)->read_began >= *entry->missed + config_.timing.gone_after;
     const Vppb* vppb = inventory_.vppb(c.where);
     if (vppb == nullptr) return view;
     switch (vppb->status) {
@@ -78,6 +82,7 @@ void Core::kick(const EntryPtr& entry) {
         entry->look_again = true;
         return;
     }
+    watch_missing(entry);
     const Action action = next(entry->c);
     if (is_idle(action.kind)) {
         idle(entry, action);
@@ -100,6 +105,7 @@ Async<> Core::run_job(EntryPtr entry) {
     const Running running{*entry};
     while (!stopping_) {
         entry->look_again = false;
+        watch_missing(entry);
         Action action = next(entry->c);
         if (is_idle(action.kind)) {
             idle(entry, action);
@@ -113,6 +119,24 @@ Async<> Core::run_job(EntryPtr entry) {
         co_await entry->kick.wait_until(began + backoff(entry->failures));
         entry->waited_ms += since_ms(began);
     }
+}
+
+// Has the switch read once more when the memory seems to be gone, after a while.
+void Core::watch_missing(const EntryPtr& entry) {
+    const SwitchView view = switch_view(entry->c);
+    if (!view.known) return;
+    if (!is_missing(entry->c, view)) {
+        entry->missed.reset();
+        return;
+    }
+    if (entry->missed) return;
+    entry->missed = std::chrono::steady_clock::now();
+    spawn(read_again_later(entry->c.where.switch_id));
+}
+
+Async<> Core::read_again_later(SwitchId id) {
+    co_await pause_us(config_.timing.gone_after);
+    if (!stopping_) doubt(id);
 }
 
 Milliseconds Core::backoff(int failures) const {

@@ -88,7 +88,7 @@ Async<Result<>> Core::journal(EntryPtr entry, Change change) {
     }
     if (moved) mutation.events.push_back(state_event(draft));
     for (Event& event : draft.events) mutation.events.push_back(std::move(event));
-    mutation.lds = draft.lds;
+    if (draft.quarantine) mutation.quarantine.push_back(*draft.quarantine);
     mutation.idempotency = draft.idempotency;
     if (mutation.idempotency) {
         mutation.idempotency->answer = draft.c;
@@ -121,10 +121,10 @@ void Core::account(Composition& c, const Composition& before, double waited_ms) 
 }
 
 void Core::publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revision) {
+    note_memory(draft);
     const Composition before = std::exchange(entry->c, std::move(draft.c));
     const Composition& c = entry->c;
     if (before.carve && !before.carve->done && c.carve && c.carve->done) inventory_.carved(c.id);
-    note_lds(draft.lds, c);
     if (c.revision == 1) add_entry(entry);
     if (c.state != before.state) {
         entry->failures = 0;
@@ -198,20 +198,15 @@ void Core::forget_ended() {
     spawn(forget(shared_from_this(), std::move(mutation)));
 }
 
-// Takes over what the journal now says about LDs of the composition's device.
-void Core::note_lds(const std::vector<LdRecord>& lds, const Composition& c) {
-    for (const LdRecord& record : lds) {
-        if (record.condition == LdCondition::kDirty)
-            ld_records_.erase(record.serial);
-        else
-            ld_records_[record.serial] = record;
-        const Device* device = inventory_.device(c.memory.device);
-        if (device == nullptr) continue;
-        const auto ld = std::ranges::find(device->lds, record.serial, &LogicalDevice::serial);
-        if (ld == device->lds.end()) continue;
-        const LdAddress address{device->id, ld->id};
-        inventory_.set_clean(address, record.condition == LdCondition::kClean);
-        inventory_.set_quarantined(address, record.condition == LdCondition::kQuarantined);
+// Takes over what the journal now says about the composition's memory.
+void Core::note_memory(const Draft& draft) {
+    const LdAddress memory = draft.c.memory;
+    if (draft.quarantine) {
+        quarantine_[draft.quarantine->serial] = *draft.quarantine;
+        inventory_.set_quarantined(memory, true);
+    } else if (draft.erased_over) {
+        const SwitchState& state = *switches_.at(draft.c.where.switch_id);
+        inventory_.set_clean(memory, *draft.erased_over == state.connection);
     }
 }
 

@@ -40,6 +40,7 @@ struct ManagerTiming {
     Milliseconds background_poll_max{100};
     Milliseconds background_timeout{600'000};  // a background operation that takes longer is given up
     Milliseconds quarantine_retry{600'000};    // how often the erase of a quarantined LD is tried again
+    Milliseconds gone_after{500};  // memory that a switch does not show for so long is taken for gone
 };
 
 struct ManagerSwitch {

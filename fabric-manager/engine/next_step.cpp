@@ -34,12 +34,19 @@ std::string agent_says(const AgentView& agent) {
     if (agent.composition->error)
         return fmt::format(" (it reports: {}: {})", agent.composition->error->code,
                            agent.composition->error->detail);
+    if (agent.composition->state == ObservedState::kOnline)
+        return fmt::format(" (it reports: online, with {} on node {})",
+                           format_bytes(agent.composition->online_bytes),
+                           agent.composition->node ? std::to_string(*agent.composition->node) : "-");
     return fmt::format(" (it reports: {})", to_string(agent.composition->state));
 }
 
+// Blocks that the host's memory block size does not fill stay out, so that less than all may be online.
 bool agent_has_it_online(const Composition& c, const AgentView& agent) {
-    return agent.composition && agent.composition->state == ObservedState::kOnline &&
-           agent.composition->serial == c.serial;
+    if (!agent.composition || agent.composition->state != ObservedState::kOnline) return false;
+    const ObservedComposition& seen = *agent.composition;
+    return seen.serial == c.serial && seen.node && seen.online_bytes.value != 0 &&
+           seen.online_bytes <= c.size;
 }
 
 // Safe to unbind: the agent has seen that it shall let go, and says that it has.
@@ -91,16 +98,20 @@ Action when_binding(const Composition& c, const SwitchView& fabric) {
     if (fabric.vppb != VppbView::kFree || fabric.ld_elsewhere)
         return fail_with("taken", "its vPPB or its LD was bound by someone else while it was being bound");
     if (!fabric.device_present) return await_device(c);
-    return act(kBind);
+    return act(fabric.ld_clean ? kBind : kEraseBeforeBind);
 }
 
 // Whether the memory is gone from under the host.
-bool vanished(const SwitchView& fabric) {
+bool has_vanished(const SwitchView& fabric) {
     if (!fabric.known) return false;
     return !fabric.device_present || (fabric.vppb != VppbView::kOurs && fabric.vppb != VppbView::kBusy);
 }
 
+// One reading that misses the memory proves little: a link may be retraining.
 Action vanish(const Composition& c, const SwitchView& fabric) {
+    if (!fabric.gone_for_long)
+        return {kAwaitSwitch, std::nullopt,
+                fmt::format("switch {} to show again whether the memory is gone", c.where.switch_id.value)};
     const std::string_view what = fabric.device_present
                                       ? "the switch shows its vPPB unbound, and nobody here asked for that"
                                       : "its port shows no device any more";
@@ -111,7 +122,7 @@ Action vanish(const Composition& c, const SwitchView& fabric) {
 }
 
 Action when_onlining(const Composition& c, const SwitchView& fabric, const AgentView& agent) {
-    if (vanished(fabric)) return vanish(c, fabric);
+    if (has_vanished(fabric)) return vanish(c, fabric);
     if (c.release_requested) return act(kStartDrain);
     if (agent_has_it_online(c, agent)) return act(kBecomeOnline);
     return {kAwaitAgentOnline, std::nullopt,
@@ -119,7 +130,7 @@ Action when_onlining(const Composition& c, const SwitchView& fabric, const Agent
 }
 
 Action when_online(const Composition& c, const SwitchView& fabric, const AgentView& agent) {
-    if (vanished(fabric)) return vanish(c, fabric);
+    if (has_vanished(fabric)) return vanish(c, fabric);
     if (c.release_requested) return act(kStartDrain);
     if (!agent.reported) return act(kNothing);
     const bool rebooted = agent.boot_id != c.boot_id;
@@ -143,6 +154,7 @@ Action when_unbinding(const Composition& c, const SwitchView& fabric) {
 
 Action when_erasing(const Composition& c, const SwitchView& fabric) {
     if (!fabric.known) return await_switch(c, fabric);
+    if (!fabric.device_present && !fabric.gone_for_long) return await_device(c);
     if (!fabric.device_present)
         return fail_with(
             "device-vanished",
@@ -155,6 +167,12 @@ Action when_erasing(const Composition& c, const SwitchView& fabric) {
 }
 
 }  // namespace
+
+bool is_missing(const Composition& c, const SwitchView& fabric) {
+    const bool with_host = c.state == CompositionState::kOnlining || c.state == CompositionState::kOnline;
+    if (with_host) return has_vanished(fabric);
+    return c.state == CompositionState::kErasing && fabric.known && !fabric.device_present;
+}
 
 Action next_step(const Composition& c, const SwitchView& fabric, const AgentView& agent) {
     switch (c.state) {

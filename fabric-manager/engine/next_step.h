@@ -21,6 +21,7 @@ struct SwitchView {
     bool known = false;   // read since the last doubt; nothing below counts otherwise
     std::string trouble;  // why not
     bool device_present = false;
+    bool gone_for_long = false;  // what is missing was missing some time ago as well
     Bytes ld_size;
     bool ld_clean = false;
     bool ld_elsewhere = false;  // the LD is bound at another vPPB
@@ -61,6 +62,9 @@ struct Action {
     std::optional<Reason> reason;  // of kFail
     std::string waiting_for;       // of the kAwait... kinds, a sentence for people
 };
+
+// Whether the switch does not show the memory where it should be: under a host, or on its way to be erased.
+bool is_missing(const Composition& composition, const SwitchView& fabric);
 
 // The one next step of a composition, from what is wanted and what is true. Pure; every step it asks for may
 // be repeated, so that asking again after a crash is right.

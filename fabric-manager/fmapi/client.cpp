@@ -33,9 +33,12 @@ std::string describe(Opcode opcode, const Target& target) {
 template <typename Command>
 Call<Outcome<typename Command::Response>> call(std::shared_ptr<Session> session, Target target,
                                                typename Command::Request request,
-                                               typename Command::Response expected = {}) {
+                                               typename Command::Response expected = {},
+                                               std::optional<std::uint64_t> connection = std::nullopt) {
     const std::string what = describe(Command::kOpcode, target);
-    const auto answer = co_await exchange_with(session, target, Command::kOpcode, fmapi::encode(request));
+    fmapi::Payload encoded = fmapi::encode(request);
+    const auto answer =
+        co_await exchange_with(session, target, Command::kOpcode, std::move(encoded), connection);
     if (!answer) co_return std::unexpected(Error(answer.error()).with_context(what));
     if (answer->return_code == ReturnCode::kBackgroundStarted)
         co_return Outcome<typename Command::Response>{Completion::kInBackground, std::move(expected)};
@@ -76,8 +79,11 @@ Call<void> tell(std::shared_ptr<Session> session, Target target, typename Comman
 // A command that may go on in the background.
 template <typename Command>
 Call<Completion> start(std::shared_ptr<Session> session, Target target,
-                       typename Command::Request request = {}) {
-    const auto outcome = co_await call<Command>(session, target, std::move(request));
+                       typename Command::Request request = {},
+                       std::optional<std::uint64_t> connection = std::nullopt) {
+    typename Command::Response nothing{};
+    const auto outcome =
+        co_await call<Command>(session, target, std::move(request), std::move(nothing), connection);
     if (!outcome) co_return std::unexpected(outcome.error());
     co_return outcome->completion;
 }
@@ -194,8 +200,8 @@ class SwitchClient final : public FmApiClient {
     Call<std::vector<fmapi::VirtualSwitch>> virtual_switches(std::vector<std::uint8_t> ids) override {
         return ask_vcss(session_, std::move(ids));
     }
-    Call<Completion> bind(fmapi::BindVppbRequest request) override {
-        return start<fmapi::BindVppb>(session_, Target::the_switch(), request);
+    Call<Completion> bind(fmapi::BindVppbRequest request, std::optional<std::uint64_t> connection) override {
+        return start<fmapi::BindVppb>(session_, Target::the_switch(), request, connection);
     }
     Call<Completion> unbind(fmapi::UnbindVppbRequest request) override {
         return start<fmapi::UnbindVppb>(session_, Target::the_switch(), request);
@@ -214,6 +220,7 @@ class SwitchClient final : public FmApiClient {
         return ask<fmapi::IdentifyMemoryDevice>(session_, target);
     }
     Call<Completion> sanitize(Target target) override { return start<fmapi::Sanitize>(session_, target); }
+    [[nodiscard]] std::uint64_t connections() const override { return session_->connections(); }
     void close() override { session_->close(); }
 
   private:

@@ -43,11 +43,12 @@ using Call = boost::asio::awaitable<Result<T>>;
 //
 // Every call ends: with an answer, or within the command timeout (times two when it has to connect first).
 // Errors name the command and the target:
-//   kUnavailable      cannot connect, or the connection broke; whether the command was carried out is not
-//   known kTimeout          no answer in time; whether the command was carried out is not known kProtocol an
-//   answer that makes no sense; the connection was dropped when the stream itself is broken kConflict return
-//   code Busy or Retry Required: nothing was done, try again later kInvalidArgument, kExhausted, kIo, ...
-//   other return codes, see fmapi::error_code_of kCancelled        the calling coroutine was cancelled
+//   * kUnavailable: cannot connect, or the connection broke; whether the command was carried out is not known
+//   * kTimeout: no answer in time; whether the command was carried out is not known
+//   * kProtocol: an answer that makes no sense; the connection is dropped when the stream itself is broken
+//   * kConflict: return code Busy or Retry Required: nothing was done, try again later
+//   * kInvalidArgument, kExhausted, kIo, ...: other return codes, see fmapi::error_code_of
+//   * kCancelled: the calling coroutine was cancelled
 // Not thread safe: call from coroutines on the executor (or strand) the client was made with. Calls may
 // overlap; they are sent one after the other, in the order they were made.
 class FmApiClient {
@@ -68,7 +69,10 @@ class FmApiClient {
     virtual Call<std::uint32_t> read_port_config(std::uint8_t port, std::uint16_t offset) = 0;
     // The VCSs with these ids, in that order, each with all its vPPBs.
     virtual Call<std::vector<fmapi::VirtualSwitch>> virtual_switches(std::vector<std::uint8_t> ids) = 0;
-    virtual Call<Completion> bind(fmapi::BindVppbRequest request) = 0;
+    // With `connection` it is sent over that connection (see connections()) or not at all: kUnavailable when
+    // it is gone, which means that the switch may have been restarted since.
+    virtual Call<Completion> bind(fmapi::BindVppbRequest request,
+                                  std::optional<std::uint64_t> connection = std::nullopt) = 0;
     virtual Call<Completion> unbind(fmapi::UnbindVppbRequest request) = 0;
 
     // The MLD behind a port.
@@ -84,6 +88,8 @@ class FmApiClient {
     // Overwrites all of its memory.
     virtual Call<Completion> sanitize(Target target) = 0;
 
+    // How many connections have been opened so far; the number of the present one.
+    [[nodiscard]] virtual std::uint64_t connections() const = 0;
     // Drops the connection; the next call opens a new one. Commands in flight end with kCancelled.
     virtual void close() = 0;
 };

@@ -26,15 +26,21 @@ Session::Session(asio::any_io_executor executor, SwitchAddress address, ClientOp
     : address_(std::move(address)), options_(std::move(options)), connection_(executor), turns_(executor) {}
 
 asio::awaitable<Result<fmapi::Message>> Session::exchange(std::shared_ptr<Session> self, fmapi::Opcode opcode,
-                                                          fmapi::Payload payload) {
+                                                          fmapi::Payload payload,
+                                                          std::optional<std::uint64_t> connection) {
     const std::uint64_t closings = self->closings_;
     Result<fmapi::Message> answer = cancelled();
     try {
         const TurnQueue::Turn turn = co_await self->turns_.take();
         if (turn && self->closings_ == closings) {
-            const fmapi::Message request = fmapi::make_request(opcode, ++self->last_tag_, std::move(payload));
-            answer = co_await self->exchange_in_turn(request);
-            self->connection_.clear_deadline();
+            if (connection && (*connection != self->connections_ || !self->connection_.still_open())) {
+                answer = fail(ErrorCode::kUnavailable, "not sent: the switch was connected to anew");
+            } else {
+                const fmapi::Message request =
+                    fmapi::make_request(opcode, ++self->last_tag_, std::move(payload));
+                answer = co_await self->exchange_in_turn(request);
+                self->connection_.clear_deadline();
+            }
         }
     } catch (const boost::system::system_error&) {
         // Asio throws out of a co_await once the coroutine is cancelled, unless told otherwise by its owner.
@@ -57,7 +63,10 @@ asio::awaitable<Result<>> Session::connect() {
     timeouts_in_a_row_ = 0;
     connection_.set_deadline(steady_clock::now() + options_.connect_timeout);
     auto opened = co_await connection_.open(address_);
-    if (opened) log::debug("fm-api connected", {{"switch", options_.address}});
+    if (opened) {
+        ++connections_;
+        log::debug("fm-api connected", {{"switch", options_.address}});
+    }
     co_return opened;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -24,9 +25,13 @@ class Session {
 
     // Sends a request with this opcode and payload and returns the response to it, whatever its return code.
     // Errors as in FmApiClient. The tag is chosen here.
-    static boost::asio::awaitable<Result<fmapi::Message>> exchange(std::shared_ptr<Session> self,
-                                                                   fmapi::Opcode opcode,
-                                                                   fmapi::Payload payload);
+    // With `connection`: over that one or not at all (kUnavailable).
+    static boost::asio::awaitable<Result<fmapi::Message>> exchange(
+        std::shared_ptr<Session> self, fmapi::Opcode opcode, fmapi::Payload payload,
+        std::optional<std::uint64_t> connection = std::nullopt);
+
+    // How many connections have been opened so far.
+    [[nodiscard]] std::uint64_t connections() const { return connections_; }
 
     // Calls made before end with kCancelled.
     void close();
@@ -46,6 +51,7 @@ class Session {
     std::uint8_t last_tag_ = 0;
     unsigned timeouts_in_a_row_ = 0;
     std::uint64_t closings_ = 0;
+    std::uint64_t connections_ = 0;
 };
 
 }  // namespace memtide::fm

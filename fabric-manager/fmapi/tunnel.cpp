@@ -66,10 +66,11 @@ Result<Message> unwrap(const Target& target, const Message& request, Message ans
 }
 
 boost::asio::awaitable<Result<Message>> exchange_with(std::shared_ptr<Session> session, Target target,
-                                                      Opcode opcode, fmapi::Payload payload) {
+                                                      Opcode opcode, fmapi::Payload payload,
+                                                      std::optional<std::uint64_t> connection) {
     const Message request = fmapi::make_request(opcode, kInnerTag, std::move(payload));
     Message outer = wrap(target, request);
-    auto answer = co_await Session::exchange(session, outer.opcode, std::move(outer.payload));
+    auto answer = co_await Session::exchange(session, outer.opcode, std::move(outer.payload), connection);
     if (!answer) co_return std::unexpected(std::move(answer.error()));
     auto inside = unwrap(target, request, std::move(*answer));
     if (!inside)

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -21,7 +23,8 @@ fmapi::Message wrap(const Target& target, fmapi::Message request);
 Result<fmapi::Message> unwrap(const Target& target, const fmapi::Message& request, fmapi::Message answer);
 
 // Session::exchange with a target.
-boost::asio::awaitable<Result<fmapi::Message>> exchange_with(std::shared_ptr<Session> session, Target target,
-                                                             fmapi::Opcode opcode, fmapi::Payload payload);
+boost::asio::awaitable<Result<fmapi::Message>> exchange_with(
+    std::shared_ptr<Session> session, Target target, fmapi::Opcode opcode, fmapi::Payload payload,
+    std::optional<std::uint64_t> connection = std::nullopt);
 
 }  // namespace memtide::fm

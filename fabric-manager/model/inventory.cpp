@@ -289,16 +289,10 @@ void Inventory::set_quarantined(const LdAddress& address, bool quarantined) {
     settle(*entry, devices_[address.device].switch_id);
 }
 
-std::vector<LdAddress> Inventory::forget_clean(const DeviceId& device) {
-    std::vector<LdAddress> forgotten;
+void Inventory::forget_clean(const DeviceId& device) {
     const auto found = devices_.find(device);
-    if (found == devices_.end()) return forgotten;
-    for (LogicalDevice& entry : found->second.lds) {
-        if (!entry.clean) continue;
-        entry.clean = false;
-        forgotten.push_back({device, entry.id});
-    }
-    return forgotten;
+    if (found == devices_.end()) return;
+    for (LogicalDevice& entry : found->second.lds) entry.clean = false;
 }
 
 // --- Looking ---

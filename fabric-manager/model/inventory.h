@@ -69,8 +69,8 @@ class Inventory {
     void resize(const LdAddress& ld, Bytes size, SerialNumber serial);
     void set_clean(const LdAddress& ld, bool clean);
     void set_quarantined(const LdAddress& ld, bool quarantined);
-    // Every LD of the device that is not bound loses its clean mark: its memory may have moved.
-    std::vector<LdAddress> forget_clean(const DeviceId& device);
+    // Every LD of the device loses its clean mark: its memory may have moved, or somebody else had it.
+    void forget_clean(const DeviceId& device);
 
     // --- Looking ---
     [[nodiscard]] const std::map<SwitchId, Switch>& switches() const { return switches_; }

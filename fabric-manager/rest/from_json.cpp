@@ -22,6 +22,7 @@ constexpr std::size_t kName = 63;
 constexpr std::size_t kText = 4096;
 // More than any machine has.
 constexpr std::size_t kItems = 4096;
+constexpr std::size_t kWarnings = 64;
 // The server bounds bodies; this only has to be no smaller.
 constexpr json::Limits kLimits{.bytes = 64 << 20, .depth = 16};
 
@@ -69,8 +70,8 @@ std::optional<int> int_of(const std::optional<json::Value>& given) {
     if (!given) return std::nullopt;
     return given->integer<int>(0);
 }
-std::vector<json::Value> items_of(const std::optional<json::Value>& given) {
-    return given ? given->list(kItems) : std::vector<json::Value>{};
+std::vector<json::Value> items_of(const std::optional<json::Value>& given, std::size_t most = kItems) {
+    return given ? given->list(most) : std::vector<json::Value>{};
 }
 
 Holder read_holder(const json::Object& object) {
@@ -136,7 +137,7 @@ Outcome<ObservedReport> read_observed_report(std::string_view body) {
     }
     for (const json::Value& item : items_of(root.get("compositions")))
         report.compositions.push_back(read_observed_composition(item.object()));
-    for (const json::Value& item : items_of(root.get("warnings"))) {
+    for (const json::Value& item : items_of(root.get("warnings"), kWarnings)) {
         const json::Object warning = item.object();
         report.warnings.push_back({warning.require("code").string(kName), text_of(warning.get("detail"))});
     }

@@ -15,7 +15,7 @@ namespace memtide::fm {
 
 namespace {
 
-constexpr std::int64_t kSchemaVersion = 1;
+constexpr std::int64_t kSchemaVersion = 2;
 constexpr std::int64_t kApplicationId = 0x4d454d54;  // "MEMT" in the file's header
 constexpr std::size_t kMaxGroup = 512;               // mutations in one transaction
 constexpr std::size_t kPageSize = 4096;
@@ -24,8 +24,7 @@ constexpr const char* kSchema = R"(
 CREATE TABLE compositions(id TEXT PRIMARY KEY, sequence INTEGER NOT NULL, host TEXT NOT NULL,
                           state TEXT NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
 CREATE TABLE events(id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
-CREATE TABLE lds(serial INTEGER PRIMARY KEY, size INTEGER NOT NULL, condition INTEGER NOT NULL,
-                 detail TEXT NOT NULL) STRICT;
+CREATE TABLE quarantine(serial INTEGER PRIMARY KEY, size INTEGER NOT NULL, detail TEXT NOT NULL) STRICT;
 CREATE TABLE hosts(host TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT;
 CREATE TABLE idempotency(n INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, body_hash TEXT NOT NULL,
                          answer TEXT NOT NULL) STRICT;
@@ -40,13 +39,13 @@ struct Statements {
           event(db, "INSERT INTO events(id, body) VALUES(?,?)"),
           forget_events(db, "DELETE FROM events WHERE id<=?"),
           events(db, "SELECT body FROM events WHERE id>? ORDER BY id LIMIT ?"),
-          ld(db, "INSERT OR REPLACE INTO lds(serial, size, condition, detail) VALUES(?,?,?,?)"),
-          forget_ld(db, "DELETE FROM lds WHERE serial=?"),
+          quarantine(db, "INSERT OR REPLACE INTO quarantine(serial, size, detail) VALUES(?,?,?)"),
+          lift(db, "DELETE FROM quarantine WHERE serial=?"),
           host(db, "INSERT OR REPLACE INTO hosts(host, revision) VALUES(?,?)"),
           key(db, "INSERT INTO idempotency(key, body_hash, answer) VALUES(?,?,?)"),
           forget_key(db, "DELETE FROM idempotency WHERE key=?") {}
 
-    Statement insert, update, forget, event, forget_events, events, ld, forget_ld, host, key, forget_key;
+    Statement insert, update, forget, event, forget_events, events, quarantine, lift, host, key, forget_key;
 };
 
 class SqliteStore final : public Store {
@@ -206,13 +205,11 @@ Result<> SqliteStore::write_composition(const CompositionChange& change) {
 }
 
 Result<> SqliteStore::write_rest(const Mutation& mutation) {
-    for (const LdRecord& ld : mutation.lds) {
-        Result<> ok = ld.condition == LdCondition::kDirty ? statements_.forget_ld.bind(ld.serial.value).run()
-                                                          : statements_.ld.bind(ld.serial.value)
-                                                                .bind(ld.size.value)
-                                                                .bind(static_cast<std::int64_t>(ld.condition))
-                                                                .bind(ld.detail)
-                                                                .run();
+    for (const QuarantineRecord& ld : mutation.quarantine) {
+        Result<> ok =
+            ld.lifted
+                ? statements_.lift.bind(ld.serial.value).run()
+                : statements_.quarantine.bind(ld.serial.value).bind(ld.size.value).bind(ld.detail).run();
         if (!ok) return ok;
     }
     for (const HostRecord& host : mutation.hosts)
@@ -272,10 +269,9 @@ Result<StoreContents> SqliteStore::load() {
             return Result<>();
         });
     if (!ok) return std::unexpected(ok.error());
-    ok = each_row(*database_, "SELECT serial, size, condition, detail FROM lds", [&](Statement& row) {
-        contents.lds.push_back({SerialNumber{static_cast<std::uint64_t>(row.number(0))},
-                                Bytes{static_cast<std::uint64_t>(row.number(1))},
-                                static_cast<LdCondition>(row.number(2)), row.text(3)});
+    ok = each_row(*database_, "SELECT serial, size, detail FROM quarantine", [&](Statement& row) {
+        contents.quarantine.push_back({SerialNumber{static_cast<std::uint64_t>(row.number(0))},
+                                       Bytes{static_cast<std::uint64_t>(row.number(1))}, row.text(2)});
         return Result<>();
     });
     if (!ok) return std::unexpected(ok.error());

@@ -16,13 +16,13 @@
 
 namespace memtide::fm {
 
-// What is known about a logical device's memory. No record: assume the worst (dirty).
-enum class LdCondition { kDirty, kClean, kQuarantined };
-struct LdRecord {
+// Memory that could not be erased: it stays out of the pool until it could be. That memory *is* erased is
+// never stored: nobody knows what happens to it while the manager does not look.
+struct QuarantineRecord {
     SerialNumber serial;
-    Bytes size;  // the allocation it was true for
-    LdCondition condition = LdCondition::kDirty;
-    std::string detail;
+    Bytes size;
+    std::string detail;   // why
+    bool lifted = false;  // in a mutation: remove the record
 };
 
 struct IdempotencyRecord {
@@ -47,7 +47,7 @@ struct CompositionChange {
 struct Mutation {
     std::vector<CompositionChange> compositions;
     std::vector<Event> events;
-    std::vector<LdRecord> lds;  // kDirty removes the record
+    std::vector<QuarantineRecord> quarantine;
     std::vector<HostRecord> hosts;
     std::optional<IdempotencyRecord> idempotency;
     std::optional<std::uint64_t> forget_events_up_to;
@@ -56,7 +56,7 @@ struct Mutation {
 
 struct StoreContents {
     std::vector<Composition> compositions;  // in order of their sequence
-    std::vector<LdRecord> lds;
+    std::vector<QuarantineRecord> quarantine;
     std::vector<HostRecord> hosts;
     std::vector<IdempotencyRecord> idempotency;  // oldest first
     std::uint64_t last_event = 0;

@@ -56,6 +56,7 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     EXPECT_EQ(example->manager.timing.background_poll_max, defaults.manager.timing.background_poll_max);
     EXPECT_EQ(example->manager.timing.background_timeout, defaults.manager.timing.background_timeout);
     EXPECT_EQ(example->manager.timing.quarantine_retry, defaults.manager.timing.quarantine_retry);
+    EXPECT_EQ(example->manager.timing.gone_after, defaults.manager.timing.gone_after);
     EXPECT_EQ(example->manager.keep_ended, defaults.manager.keep_ended);
     EXPECT_EQ(example->manager.keep_events, defaults.manager.keep_events);
     EXPECT_EQ(example->manager.keep_idempotency, defaults.manager.keep_idempotency);

@@ -15,6 +15,7 @@ ObservedReport report_of(const Composition& c, ObservedState state, std::uint64_
     one.serial = c.serial;
     one.state = state;
     one.node = 1;
+    one.online_bytes = c.size;
     report.compositions.push_back(one);
     return report;
 }
@@ -51,6 +52,46 @@ TEST(Channel, ReportOfAForeignCompositionIsRefusedAndNothingOfItApplied) {
     report.compositions[0].serial = SerialNumber{1};
     EXPECT_EQ(rig.run(rig.manager->observed(HostId("host0"), report)).error().code, problem::kInvalidRequest);
     EXPECT_EQ(rig.run(rig.manager->observed(HostId("nobody"), report)).error().code, problem::kUnknownHost);
+}
+
+TEST(Channel, CompositionTwiceInOneReportIsRefused) {
+    Rig rig;
+    rig.fabric->add_mld(2, {1});
+    rig.start_ready();
+    const Composition c = rig.online("host0", 1);
+    ObservedReport report = report_of(c, ObservedState::kOnline);
+    report.compositions.push_back(report_of(c, ObservedState::kOffline).compositions[0]);
+    EXPECT_EQ(rig.run(rig.manager->observed(HostId("host0"), report)).error().code, problem::kInvalidRequest);
+}
+
+TEST(Channel, AgentThatSawRevisionsOfAnotherManagerHasNotLetGo) {
+    Rig rig;
+    rig.fabric->add_mld(2, {1});
+    rig.agents[0]->enabled = false;
+    rig.start_ready();
+    const CompositionId id = rig.create("host0", 1)->composition.id;
+    ASSERT_TRUE(rig.reaches(id, kOnlining));
+    ObservedReport report = report_of(rig.get(id), ObservedState::kAbsent);
+    report.revision_seen = 1ULL << 63;
+    ASSERT_TRUE(rig.run(rig.manager->observed(HostId("host0"), report)));
+    ASSERT_TRUE(rig.release(id));
+    rig.settle();
+    EXPECT_EQ(rig.get(id).state, CompositionState::kDraining);
+}
+
+TEST(Channel, WarningThatOnlyChangesItsTextIsOneEvent) {
+    Rig rig;
+    rig.agents[0]->enabled = false;
+    rig.start_ready();
+    ObservedReport report;
+    report.boot_id = "boot-1";
+    for (int i = 0; i < 20; ++i) {
+        report.warnings = {{"auto-online", std::to_string(i)}};
+        ASSERT_TRUE(rig.run(rig.manager->observed(HostId("host0"), report)));
+    }
+    rig.settle();
+    EXPECT_EQ(rig.events_of("host.warning"), 1);
+    EXPECT_EQ(rig.manager->hosts().at(0).warnings.at(0).detail, "19");
 }
 
 TEST(Channel, ReportTwiceIsTheSameAsOnce) {

@@ -284,7 +284,9 @@ std::optional<std::string> FakeSwitch::bind_fault(const fmapi::BindVppbRequest& 
     return std::nullopt;
 }
 
-Call<Completion> FakeSwitch::bind(fmapi::BindVppbRequest request) {
+Call<Completion> FakeSwitch::bind(fmapi::BindVppbRequest request, std::optional<std::uint64_t> connection) {
+    if (connection && *connection != connections_)
+        co_return fail(ErrorCode::kUnavailable, "not sent: the switch was connected to anew");
     const Result<> here = co_await arrive("bind");
     if (!here) co_return std::unexpected(here.error());
     if (!switch_operation_.done) co_return fail(ErrorCode::kConflict, "Busy (0006h)");

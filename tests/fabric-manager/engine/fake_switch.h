@@ -85,7 +85,7 @@ class FakeSwitch final : public FmApiClient {
     Call<void> port_control(std::uint8_t port, fmapi::PortOperation operation) override;
     Call<std::uint32_t> read_port_config(std::uint8_t port, std::uint16_t offset) override;
     Call<std::vector<fmapi::VirtualSwitch>> virtual_switches(std::vector<std::uint8_t> ids) override;
-    Call<Completion> bind(fmapi::BindVppbRequest request) override;
+    Call<Completion> bind(fmapi::BindVppbRequest request, std::optional<std::uint64_t> connection) override;
     Call<Completion> unbind(fmapi::UnbindVppbRequest request) override;
     Call<fmapi::GetLdInfoResponse> ld_info(std::uint8_t port) override;
     Call<fmapi::GetLdAllocationsResponse> ld_allocations(std::uint8_t port) override;
@@ -93,9 +93,14 @@ class FakeSwitch final : public FmApiClient {
         std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) override;
     Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override;
     Call<Completion> sanitize(Target target) override;
+    [[nodiscard]] std::uint64_t connections() const override { return connections_; }
     void close() override {}
 
+    // The next command finds the connection gone, as after a restart of the switch.
+    void drop_connection() { ++connections_; }
+
   private:
+    std::uint64_t connections_ = 1;
     struct Operation {
         std::string command;
         fmapi::Opcode opcode{};

@@ -127,6 +127,58 @@ TEST(Fault, MemoryThatCannotBeErasedIsQuarantinedUntilItCan) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
+// Writes to memory that is free, as a host of another manager would.
+void scribble(Rig& rig) { rig.fabric->port(2).lds[0].dirty = true; }
+
+TEST(Fault, WhatWasErasedBeforeARestartIsErasedAgainBeforeAHostGetsIt) {
+    Rig rig;
+    rig.fabric->add_mld(2, {1});
+    rig.start_ready();
+    rig.released(rig.online("host0", 1).id);
+    rig.stop();
+    scribble(rig);
+    rig.start_ready();
+    EXPECT_EQ(rig.online("host1", 1).state, kOnline);
+    EXPECT_EQ(rig.wrong(), kNone);
+}
+
+TEST(Fault, WhatWasErasedOverAFormerConnectionIsErasedAgain) {
+    Rig rig;
+    rig.fabric->add_mld(2, {1});
+    rig.config.timing.switch_poll = Milliseconds(60'000);
+    rig.start_ready();
+    rig.released(rig.online("host0", 1).id);
+    // The switch was restarted, and nobody has looked at it since.
+    scribble(rig);
+    rig.fabric->drop_connection();
+    EXPECT_EQ(rig.online("host1", 1).state, kOnline);
+    EXPECT_EQ(rig.wrong(), kNone);
+}
+
+TEST(Fault, WhatWasErasedAndWatchedSinceIsNotErasedTwice) {
+    Rig rig;
+    rig.fabric->add_mld(2, {1});
+    rig.start_ready();
+    rig.released(rig.online("host0", 1).id);
+    const int erased = rig.fabric->calls["sanitize"];
+    EXPECT_EQ(rig.online("host1", 1).state, kOnline);
+    EXPECT_EQ(rig.fabric->calls["sanitize"], erased);
+}
+
+TEST(Fault, MemoryThatIsMissedOnceDoesNotFailTheComposition) {
+    Rig rig;
+    rig.fabric->add_mld(2, {1});
+    rig.config.timing.gone_after = Milliseconds(300);
+    rig.start_ready();
+    const Composition c = rig.online("host0", 1);
+    const fmapi::Vppb bound = std::exchange(rig.fabric->vppb(0, 0), fmapi::Vppb{});
+    ASSERT_TRUE(rig.run_until([&] { return !rig.get(c.id).waiting_for.empty(); }));
+    rig.fabric->vppb(0, 0) = bound;
+    ASSERT_TRUE(rig.run_until([&] { return rig.get(c.id).waiting_for.empty(); }));
+    EXPECT_EQ(rig.get(c.id).state, kOnline);
+    EXPECT_EQ(rig.get(c.id).revision, c.revision);
+}
+
 TEST(Fault, DeviceThatVanishesUnderAnOnlineNodeFailsTheComposition) {
     Rig rig;
     rig.fabric->add_mld(2, {1});

@@ -27,6 +27,7 @@ class NextStep : public ::testing::Test {
         fabric.device_present = true;
         fabric.ld_size = c.size;
         fabric.ld_clean = true;
+        fabric.gone_for_long = true;
         fabric.vppb = VppbView::kFree;
     }
     ActionKind next(CompositionState state) {
@@ -41,6 +42,8 @@ class NextStep : public ::testing::Test {
         seen.id = c.id;
         seen.serial = c.serial;
         seen.state = state;
+        seen.node = 1;
+        seen.online_bytes = c.size;
         agent.composition = seen;
     }
     std::string reason(CompositionState state) {
@@ -79,6 +82,10 @@ TEST_F(NextStep, PendingNeverBindsWhatIsTaken) {
 
 TEST_F(NextStep, BindingIsDecidedByWhatTheSwitchShows) {
     EXPECT_EQ(next(kBinding), kBind);
+    fabric.ld_clean = false;
+    EXPECT_EQ(next(kBinding), kEraseBeforeBind)
+        << "the switch was connected to anew, or a bind was begun in vain";
+    fabric.ld_clean = true;
     fabric.vppb = VppbView::kBusy;
     EXPECT_EQ(next(kBinding), kAwaitBackground);
     fabric.vppb = VppbView::kOurs;
@@ -138,6 +145,32 @@ TEST_F(NextStep, VanishedMemoryFailsWhereAHostHadIt) {
     EXPECT_EQ(next(kDraining), kAwaitAgentOffline);
     fabric.vppb = VppbView::kFree;
     EXPECT_EQ(next(kDraining), kEnterErasing);
+}
+
+TEST_F(NextStep, MemoryThatIsMissedForTheFirstTimeMayComeBack) {
+    fabric.gone_for_long = false;
+    for (const CompositionState state : {kOnlining, kOnline, kErasing}) {
+        fabric.vppb = VppbView::kFree;
+        fabric.device_present = false;
+        EXPECT_EQ(next(state), kAwaitSwitch);
+        EXPECT_TRUE(is_missing(c, fabric));
+    }
+    fabric.device_present = true;
+    EXPECT_FALSE(is_missing(c, fabric)) << "unbound is how it shall be when it is erased";
+}
+
+TEST_F(NextStep, OnlineNeedsANodeAndMemoryOnIt) {
+    fabric.vppb = VppbView::kOurs;
+    agent_says(ObservedState::kOnline);
+    agent.composition->node.reset();
+    EXPECT_EQ(next(kOnlining), kAwaitAgentOnline);
+    agent_says(ObservedState::kOnline);
+    agent.composition->online_bytes = Bytes{};
+    EXPECT_EQ(next(kOnlining), kAwaitAgentOnline);
+    agent.composition->online_bytes = c.size + kCxlGranule;
+    EXPECT_EQ(next(kOnlining), kAwaitAgentOnline);
+    agent.composition->online_bytes = mebibytes(128);
+    EXPECT_EQ(next(kOnlining), kBecomeOnline) << "the host's blocks may be larger than what is left of it";
 }
 
 TEST_F(NextStep, DoubtAboutTheSwitchIsNotTakenForVanishedMemory) {

@@ -1,5 +1,8 @@
 #include "tests/fabric-manager/engine/rig.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <unistd.h>
@@ -164,6 +167,15 @@ bool Rig::has_event(const std::string& type, const std::string& part) {
     for (const Event& event : events())
         if (event.type == type && (event.detail + event.code).find(part) != std::string::npos) return true;
     return false;
+}
+
+int Rig::events_of(const std::string& type) {
+    return static_cast<int>(std::ranges::count(events(), type, &Event::type));
+}
+
+void Rig::released(const CompositionId& id) {
+    if (!release(id) || !reaches(id, CompositionState::kReleased))
+        throw std::runtime_error("composition " + id.value + " was not released");
 }
 
 std::vector<std::string> Rig::wrong() {

@@ -73,11 +73,14 @@ class Rig {
     // Creates and waits for Online.
     Composition online(const std::string& host, std::uint64_t units);
     Outcome<Composition> release(const CompositionId& id, bool force = false);
+    // Releases and waits for Released.
+    void released(const CompositionId& id);
     bool reaches(const CompositionId& id, CompositionState state);
     Composition get(const CompositionId& id) { return *manager->get(id); }
     // Types of all events, in order.
     std::vector<Event> events();
     bool has_event(const std::string& type, const std::string& part = "");
+    int events_of(const std::string& type);
     // What must hold at any time; empty when it does.
     std::vector<std::string> wrong();
     void report(FakeAgent& agent);

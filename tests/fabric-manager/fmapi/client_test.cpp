@@ -83,6 +83,22 @@ TEST_F(Client, BindSendsTheRequestAndSaysThatItRunsInTheBackground) {
               (fmapi::BindVppbRequest{1, 2, 3, 4}));
 }
 
+TEST_F(Client, BindOverAConnectionThatIsGoneIsNotSent) {
+    always({});
+    EXPECT_EQ(client->connections(), 0U);
+    ASSERT_TRUE(result_of([&] { return client->bind({.vcs = 1}); }));
+    EXPECT_EQ(client->connections(), 1U);
+    EXPECT_TRUE(result_of([&] { return client->bind({.vcs = 1}, 1); }));
+    peer.stop();
+    peer.start();
+    const auto refused = result_of([&] { return client->bind({.vcs = 2}, 1); });
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(peer.requests.size(), 2U);
+    EXPECT_TRUE(result_of([&] { return client->bind({.vcs = 2}); }));
+    EXPECT_EQ(client->connections(), 2U);
+}
+
 TEST_F(Client, UnbindMayBeDoneAtOnce) {
     always({});
     EXPECT_EQ(*result_of([&] { return client->unbind({.vcs = 1, .vppb = 2}); }), Completion::kDone);

@@ -58,7 +58,7 @@ TEST_F(SqliteStoreTest, EverythingOfAMutationIsThereAfterReopening) {
     event.id = 7;
     event.type = "composition.state";
     mutation.events.push_back(event);
-    mutation.lds.push_back({SerialNumber{~0ull}, mebibytes(256), LdCondition::kQuarantined, "why"});
+    mutation.quarantine.push_back({SerialNumber{~0ull}, mebibytes(256), "why"});
     mutation.hosts.push_back({HostId("host0"), 12});
     mutation.idempotency = IdempotencyRecord{"key", "hash", mutation.compositions[0].composition};
     {
@@ -69,8 +69,8 @@ TEST_F(SqliteStoreTest, EverythingOfAMutationIsThereAfterReopening) {
     const Result<StoreContents> contents = store->load();
     ASSERT_TRUE(contents);
     EXPECT_EQ(contents->compositions.at(0).id, CompositionId("c-1"));
-    EXPECT_EQ(contents->lds.at(0).serial, SerialNumber{~0ull});
-    EXPECT_EQ(contents->lds.at(0).condition, LdCondition::kQuarantined);
+    EXPECT_EQ(contents->quarantine.at(0).serial, SerialNumber{~0ull});
+    EXPECT_EQ(contents->quarantine.at(0).detail, "why");
     EXPECT_EQ(contents->hosts.at(0).revision, 12u);
     EXPECT_EQ(contents->idempotency.at(0).body_hash, "hash");
     EXPECT_EQ(contents->last_event, 7u);
@@ -124,19 +124,19 @@ TEST_F(SqliteStoreTest, WhatIsForgottenIsGone) {
         mutation.events.emplace_back();
         mutation.events.back().id = id;
     }
-    mutation.lds.push_back({SerialNumber{1}, mebibytes(256), LdCondition::kClean, ""});
+    mutation.quarantine.push_back({SerialNumber{1}, mebibytes(256), "why"});
     ASSERT_TRUE(apply(*store, mutation));
     Mutation forget;
     forget.compositions = mutation.compositions;
     forget.compositions[0].forget = true;
     forget.forget_events_up_to = 3;
     forget.forget_idempotency = {"key"};
-    forget.lds.push_back({SerialNumber{1}, mebibytes(256), LdCondition::kDirty, ""});
+    forget.quarantine.push_back({SerialNumber{1}, mebibytes(256), "", true});
     ASSERT_TRUE(apply(*store, forget));
     const Result<StoreContents> contents = store->load();
     EXPECT_TRUE(contents->compositions.empty());
     EXPECT_TRUE(contents->idempotency.empty());
-    EXPECT_TRUE(contents->lds.empty());
+    EXPECT_TRUE(contents->quarantine.empty());
     EXPECT_EQ(contents->first_event, 4u);
     EXPECT_EQ(events(*store, 0).size(), 2u);
 }

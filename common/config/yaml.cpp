@@ -1,7 +1,10 @@
 #include "common/config/yaml.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -25,6 +28,17 @@ struct Place {
 
 Place place_of(const YAML::Mark& mark) {
     return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
+}
+
+// Whether the line (from 0), or the one before it, where a parser may notice first, begins with a tab.
+bool is_tab_indented(std::string_view text, int line) {
+    for (int number = 0; number <= line && !text.empty(); ++number) {
+        const std::string_view here = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), here.size() + 1));
+        const std::string_view indentation = here.substr(0, here.find_first_not_of(" \t"));
+        if (number >= line - 1 && indentation.find('\t') != std::string_view::npos) return true;
+    }
+    return false;
 }
 
 }  // namespace
@@ -59,10 +73,15 @@ struct YamlValue::Node {
 YamlDocument::YamlDocument(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Result<YamlDocument> YamlDocument::load(const std::string& path) {
+    std::error_code no_matter;
+    if (std::filesystem::is_directory(path, no_matter))
+        return fail(ErrorCode::kNotFound, fmt::format("{}: is a folder, not a file", path));
+    errno = 0;
     std::ifstream file(path);
+    if (!file) return fail(ErrorCode::kNotFound, fmt::format("{}: {}", path, std::strerror(errno)));
     std::stringstream text;
-    if (!file || !(text << file.rdbuf()))
-        return fail(ErrorCode::kNotFound, fmt::format("{}: cannot be read, or is empty", path));
+    text << file.rdbuf();
+    if (text.str().empty()) return fail(ErrorCode::kInvalidArgument, fmt::format("{}: is empty", path));
     return parse(text.str(), path);
 }
 
@@ -72,8 +91,11 @@ Result<YamlDocument> YamlDocument::parse(std::string_view text, std::string name
     try {
         state->root = YAML::Load(std::string(text));
     } catch (const YAML::Exception& e) {
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{}: {}", state->where(place_of(e.mark)), e.msg));
+        const std::string_view what =
+            is_tab_indented(text, e.mark.line)
+                ? std::string_view("a tab in the indentation; YAML allows only spaces")
+                : std::string_view(e.msg);
+        return fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", state->where(place_of(e.mark)), what));
     }
     if (!state->root.IsMap())
         return fail(ErrorCode::kInvalidArgument,
@@ -119,8 +141,14 @@ YamlValue::YamlValue(std::shared_ptr<YamlDocument::State> document, std::shared_
 std::string YamlValue::where() const { return document_->where(node_->place); }
 
 void YamlValue::reject(std::string message) const {
-    // An absent value was complained about when it was required; a second line would only confuse.
-    if (!node_->absent) document_->complain(node_->place, std::move(message));
+    // An absent value was complained about when it was required; a second line would only confuse. So would a
+    // second one about the same value: it is read as something else after the first.
+    const auto same_place = [&](const YamlDocument::State::Complaint& one) {
+        return one.place == node_->place;
+    };
+    if (node_->absent) return;
+    if (node_->yaml.IsScalar() && std::ranges::any_of(document_->complaints, same_place)) return;
+    document_->complain(node_->place, std::move(message));
 }
 
 bool YamlValue::is_map() const { return node_->yaml.IsMap(); }
@@ -193,7 +221,10 @@ std::uint64_t YamlValue::milliseconds() const {
         {"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}};
     for (const auto& [name, factor] : kUnits)
         if (status == std::errc{} && unit == name && number <= kLongest / factor) return number * factor;
-    reject("must be a duration such as 250ms, 2s, 5min or 1h");
+    if (status == std::errc{} && unit.empty())
+        reject(fmt::format("\"{0}\" has no unit: write {0}s, {0}ms, {0}min or {0}h", text));
+    else
+        reject(fmt::format("\"{}\" must be a duration such as 250ms, 2s, 5min or 1h", text));
     return 0;
 }
 

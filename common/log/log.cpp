@@ -60,6 +60,7 @@ void write(spdlog::level::level_enum level, std::string_view event, Fields field
     line.append("event=");
     append_value(line, event);
     for (const Field& field : fields) {
+        if (field.value.empty()) continue;
         line.append(" ").append(field.key).append("=");
         append_value(line, field.value);
     }

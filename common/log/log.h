@@ -12,7 +12,8 @@
 
 namespace memtide::log {
 
-// One fact beside an event: log::info("composition online", {{"composition", id}, {"node", 1}}).
+// One fact beside an event: log::info("composition online", {{"composition", id}, {"node", 1}}). A fact
+// without a value is left out.
 struct Field {
     std::string_view key;
     std::string value;

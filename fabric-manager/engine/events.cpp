@@ -1,5 +1,7 @@
 // Events and their subscribers.
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <boost/asio/post.hpp>
 
@@ -11,6 +13,23 @@ namespace memtide::fm {
 namespace {
 constexpr std::size_t kRecentEvents = 4096;  // served from memory
 constexpr std::uint64_t kTrimBatch = 1024;
+
+// What an operator should look at.
+constexpr std::array<std::string_view, 6> kWarnings{"switch.down",    "device.unreadable",
+                                                    "device.removed", "ld.quarantined",
+                                                    "host.refused",   "composition.drain-overdue"};
+
+void log_event(const Event& event) {
+    const auto text = [](const auto& id) { return id ? id->value : std::string(); };
+    const auto say = std::ranges::find(kWarnings, event.type) != kWarnings.end() ? &log::warning : &log::info;
+    say(event.type, {{"host", text(event.host)},
+                     {"switch", text(event.switch_id)},
+                     {"device", text(event.device)},
+                     {"composition", text(event.composition)},
+                     {"code", event.code},
+                     {"detail", event.detail}});
+}
+
 }  // namespace
 
 Event Core::state_event(const Draft& draft) {
@@ -36,11 +55,7 @@ Event Core::state_event(const Draft& draft) {
 void Core::emit(Event event) {
     if (stopping_) return;
     event.time = now();
-    log::info(event.type, {{"host", event.host ? event.host->value : std::string()},
-                           {"switch", event.switch_id ? event.switch_id->value : std::string()},
-                           {"composition", event.composition ? event.composition->value : std::string()},
-                           {"code", event.code},
-                           {"detail", event.detail}});
+    log_event(event);
     auto write = [](std::shared_ptr<Core> self, Event what) -> Async<> {
         Mutation mutation;
         mutation.events.push_back(std::move(what));

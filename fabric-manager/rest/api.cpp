@@ -1,8 +1,16 @@
 #include "fabric-manager/rest/api.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/base/nearest.h"
+#include "fabric-manager/rest/answer.h"
 #include "fabric-manager/rest/context.h"
 #include "fabric-manager/rest/routes.h"
 
@@ -11,6 +19,29 @@ namespace {
 
 constexpr const char* kRequests = "memtide_rest_requests_total";
 constexpr const char* kDuration = "memtide_rest_request_duration_seconds";
+
+// A mistyped "?forec=true" must not be an ordinary release.
+std::optional<Problem> unknown_parameter(const Route& route, const http::Request& request) {
+    std::set<std::string, std::less<>> known;
+    for (std::string_view rest = route.query; !rest.empty();) {
+        const std::string_view name = rest.substr(0, rest.find(' '));
+        known.emplace(name);
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+    for (const auto& [name, value] : request.query) {
+        if (known.contains(name)) continue;
+        std::string detail =
+            fmt::format("{} {} has no query parameter \"{}\"", route.method, route.path, name);
+        if (const auto meant = nearest_name(name, known); !meant.empty())
+            detail += fmt::format("; did you mean \"{}\"?", meant);
+        else if (known.empty())
+            detail += "; it takes none";
+        else
+            detail += fmt::format("; it takes {}", fmt::join(known, ", "));
+        return Problem{std::string(problem::kInvalidRequest), std::move(detail)};
+    }
+    return std::nullopt;
+}
 
 // Counts what the handler answers, and for how long it worked where that means something.
 http::Handler measured(Context& context, const Route& route) {
@@ -22,7 +53,11 @@ http::Handler measured(Context& context, const Route& route) {
     // A pointer: the lambda's coroutine does not outlive the router, but copies of the lambda may be made.
     return [&context, &route, duration](http::Request request) -> boost::asio::awaitable<http::Response> {
         const auto started = std::chrono::steady_clock::now();
-        http::Response response = co_await route.handler(context, std::move(request));
+        http::Response response;
+        if (const std::optional<Problem> wrong = unknown_parameter(route, request))
+            response = answer(*wrong);
+        else
+            response = co_await route.handler(context, std::move(request));
         if (duration != nullptr)
             duration->observe(
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());

@@ -12,7 +12,8 @@ struct Route {
     std::string_view path;       // as in openapi.json
     std::string_view operation;  // operationId there
     Answer (*handler)(Context&, http::Request);
-    bool quiet = false;  // its duration says nothing: it streams, or waits for something to happen
+    std::string_view query = {};  // the parameters it knows, with spaces between; others are refused
+    bool quiet = false;           // its duration says nothing: it streams, or waits for something to happen
 };
 
 // All of the interface.

@@ -1,5 +1,7 @@
 #include "fabric-manager/rest/to_json.h"
 
+#include <cmath>
+
 #include <boost/json/value.hpp>
 
 #include "common/base/ids.h"
@@ -33,6 +35,9 @@ json::value reason_or_null(const std::optional<Reason>& reason) {
     return json::object{{"code", reason->code}, {"detail", reason->detail}};
 }
 
+// Milliseconds to the microsecond: what lies below is noise.
+double rounded(double ms) { return std::round(ms * 1000) / 1000; }
+
 json::object holder_json(const Holder& holder) {
     return {{"block", holder.block},
             {"pid", or_null(holder.pid)},
@@ -41,12 +46,12 @@ json::object holder_json(const Holder& holder) {
 }
 
 json::object step_json(const Step& step) {
-    return {
-        {"step", step.name},
-        {"started", format_time(step.started)},
-        {"ended", time_or_null(step.ended)},
-        {"duration_ms", step.ended ? json::value(to_ms(*step.ended - step.started)) : json::value(nullptr)},
-        {"detail", step.detail}};
+    return {{"step", step.name},
+            {"started", format_time(step.started)},
+            {"ended", time_or_null(step.ended)},
+            {"duration_ms",
+             step.ended ? json::value(rounded(to_ms(*step.ended - step.started))) : json::value(nullptr)},
+            {"detail", step.detail}};
 }
 
 template <typename Items, typename Write>
@@ -90,7 +95,7 @@ json::object to_json(const Composition& c) {
     result["holders"] = array_of(c.holders, holder_json);
     result["undone"] = array_of(c.undone, [](const std::string& text) { return json::value(text); });
     result["steps"] = array_of(c.steps, step_json);
-    result["manager_overhead_ms"] = c.manager_overhead_ms;
+    result["manager_overhead_ms"] = rounded(c.manager_overhead_ms);
     return result;
 }
 

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/config/yaml.h"
@@ -67,9 +68,31 @@ TEST(Yaml, BrokenYamlIsRefusedWithItsPlace) {
     EXPECT_TRUE(document.error().message.starts_with("x.yaml:2:")) << document.error().message;
 }
 
+TEST(Yaml, ATabInTheIndentationIsNamed) {
+    for (const char* text : {"a:\n\tb: 1\n", "a:\n  b: 1\n\tc: 2\n", "\ta: 1\n"})
+        EXPECT_THAT(YamlDocument::parse(text, "x.yaml").error().message,
+                    testing::HasSubstr("a tab in the indentation"))
+            << text;
+}
+
+TEST(Yaml, OneValueIsComplainedAboutOnce) {
+    const auto document = YamlDocument::parse("a: 60\nb: 5sec\n", "x.yaml");
+    ASSERT_TRUE(document);
+    for (const char* key : {"a", "b"}) {
+        const auto value = document->root().get(key);
+        EXPECT_EQ(value->milliseconds(), 0U);
+        value->reject("must be longer than 0ms");
+    }
+    EXPECT_EQ(document->check().error().message,
+              "x.yaml:1:4: \"60\" has no unit: write 60s, 60ms, 60min or 60h\n"
+              "x.yaml:2:4: \"5sec\" must be a duration such as 250ms, 2s, 5min or 1h");
+}
+
 TEST(Yaml, AFileThatIsNotThereOrNotAMapIsRefused) {
     EXPECT_EQ(YamlDocument::load("/nonexistent.yaml").error().message,
-              "/nonexistent.yaml: cannot be read, or is empty");
+              "/nonexistent.yaml: No such file or directory");
+    EXPECT_EQ(YamlDocument::load("/dev/null").error().message, "/dev/null: is empty");
+    EXPECT_EQ(YamlDocument::load("/tmp").error().message, "/tmp: is a folder, not a file");
     EXPECT_EQ(YamlDocument::parse("- 1\n", "x.yaml").error().message,
               "x.yaml:1:1: the file must be a map of keys and values");
     EXPECT_FALSE(YamlDocument::parse("", "x.yaml"));

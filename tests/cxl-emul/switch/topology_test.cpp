@@ -217,7 +217,7 @@ TEST(Topology, RelativeMediaFolderIsRefused) {
 
 TEST(Topology, BadTimeIsRefused) {
     EXPECT_THAT(complaint("bind_time: 0ms", "bind_time: soon"),
-                HasSubstr("rack.yaml:7:16: must be a duration"));
+                HasSubstr("rack.yaml:7:16: \"soon\" must be a duration"));
 }
 
 TEST(Topology, HostNameGivenTwiceIsRefused) {

@@ -61,9 +61,6 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
 }
 
 Rig::Rig() : fabric(std::make_shared<FakeSwitch>(io_.get_executor())) {
-    std::string name = (std::filesystem::temp_directory_path() / "memtide-engine-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-    store.path = (folder_ / "state.db").string();
     config.switches = {{SwitchId("switch0"), "fake://switch0"}};
     config.hosts = {{HostId("host0"), {{SwitchId("switch0"), 0}}},
                     {HostId("host1"), {{SwitchId("switch0"), 1}}}};
@@ -79,10 +76,15 @@ Rig::Rig() : fabric(std::make_shared<FakeSwitch>(io_.get_executor())) {
 
 Rig::~Rig() {
     if (manager) stop();
-    std::filesystem::remove_all(folder_);
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
 }
 
 void Rig::start() {
+    if (store.path.empty()) {
+        std::string name = (std::filesystem::temp_directory_path() / "memtide-engine-XXXXXX").string();
+        folder_ = mkdtemp(name.data());
+        store.path = (folder_ / "state.db").string();
+    }
     metrics_ = std::make_unique<metrics::Registry>();
     Result<std::unique_ptr<Store>> opened = open_sqlite_store(store);
     if (!opened) throw std::runtime_error(opened.error().message);

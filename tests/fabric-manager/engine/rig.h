@@ -38,7 +38,7 @@ class Rig {
     ~Rig();
 
     ManagerConfig config;
-    SqliteOptions store;
+    SqliteOptions store;  // without a path: in a folder of its own, which goes with it
     std::shared_ptr<FakeSwitch> fabric;
     std::vector<std::shared_ptr<FakeAgent>> agents;
     std::unique_ptr<Manager> manager;

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include <boost/json/parse.hpp>
 #include <gmock/gmock.h>
@@ -49,6 +50,34 @@ TEST(Openapi, EveryRouteIsDescribedAndEveryDescriptionIsARoute) {
     for (const Route& route : routes())
         served[std::string(route.method) + " " + std::string(route.path)] = route.operation;
     EXPECT_EQ(served, described());
+}
+
+// The query parameters of a described operation.
+std::set<std::string> parameters_of(const json::value& document, const json::value& operation) {
+    std::set<std::string> names;
+    const json::value* given = operation.as_object().if_contains("parameters");
+    if (given == nullptr) return names;
+    for (const json::value& item : given->as_array()) {
+        const json::value* parameter = &item;
+        boost::system::error_code error;
+        if (const json::value* reference = item.as_object().if_contains("$ref"))
+            parameter = document.find_pointer(std::string(reference->as_string()).substr(1), error);
+        if (parameter->at("in") == "query") names.insert(std::string(parameter->at("name").as_string()));
+    }
+    return names;
+}
+
+TEST(Openapi, EveryRouteTakesTheQueryParametersThatAreDescribed) {
+    const json::value document = json::parse(openapi_document());
+    for (const Route& route : routes()) {
+        std::string method(route.method);
+        std::ranges::transform(method, method.begin(), [](unsigned char c) { return std::tolower(c); });
+        const json::value& operation = document.at("paths").at(route.path).at(method);
+        std::set<std::string> taken;
+        std::istringstream names{std::string(route.query)};
+        for (std::string name; names >> name;) taken.insert(name);
+        EXPECT_EQ(taken, parameters_of(document, operation)) << route.operation;
+    }
 }
 
 TEST(Openapi, ItIsVersion31AndAllItsReferencesLeadSomewhere) {

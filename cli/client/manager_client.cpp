@@ -1,8 +1,10 @@
 #include "cli/client/manager_client.h"
 
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <random>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
+#include "cli/client/event_stream.h"
 #include "common/http/client.h"
 
 namespace memtide::cli {
@@ -35,153 +38,113 @@ T run(asio::io_context& context, asio::awaitable<T> work) {
     return *std::move(result);
 }
 
-Result<json::value> parse_body(const std::string& body) {
-    if (body.empty()) return json::value(nullptr);
-    boost::system::error_code failed;
-    json::value value = json::parse(body, failed);
-    if (failed) return fail(ErrorCode::kProtocol, "the answer is not JSON: " + failed.message());
-    return value;
+// How many pages a list may have: far more than any rack fills.
+constexpr int kMostPages = 10'000;
+
+bool is_list(const json::value& answer) {
+    const auto* const object = answer.if_object();
+    const auto* const items = object ? object->if_contains("items") : nullptr;
+    return items && items->is_array();
 }
 
-ErrorCode code_of_status(unsigned status) {
-    if (status == 404) return ErrorCode::kNotFound;
-    if (status == 409 || status == 412) return ErrorCode::kConflict;
-    if (status == 503) return ErrorCode::kUnavailable;  // stopping, or too busy: worth another try
-    return status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kInternal;
+std::string next_of(const json::value& page) {
+    const auto* const next = page.as_object().if_contains("next");
+    return next && next->is_string() ? std::string(next->get_string()) : "";
 }
 
-// RFC 9457: "detail" is for people, "code" is ours and stable.
-Error refusal(unsigned status, const std::string& body) {
-    std::string detail = fmt::format("the manager answered {}", status);
-    const auto problem = parse_body(body);
-    if (problem && problem->is_object()) {
-        const json::object& members = problem->as_object();
-        if (const auto* text = members.if_contains("detail"); text && text->is_string())
-            detail = std::string(text->as_string());
-        if (const auto* code = members.if_contains("code"); code && code->is_string())
-            detail += fmt::format(" ({})", std::string_view(code->as_string()));
-    }
-    return {code_of_status(status), std::move(detail)};
+bool is_event_stream(const http::ClientResponse& response) {
+    const auto type = response.headers.find("Content-Type");
+    return response.status == 200 && type != response.headers.end() &&
+           type->second.starts_with("text/event-stream");
 }
-
-// Cuts a text/event-stream into events and hands on the data of each (HTML Living Standard, 9.2.6).
-class EventStream {
-  public:
-    explicit EventStream(const std::function<bool(const json::value&)>& on_event) : on_event_(on_event) {}
-
-    bool take(std::string_view chunk) {
-        buffer_ += chunk;
-        std::size_t end = 0;
-        while ((end = buffer_.find('\n')) != std::string::npos) {
-            std::string line = buffer_.substr(0, end);
-            buffer_.erase(0, end + 1);
-            if (line.ends_with('\r')) line.pop_back();
-            if (!take_line(line)) return false;
-        }
-        return true;
-    }
-
-  private:
-    bool take_line(std::string_view line) {
-        if (line.empty()) {
-            const std::string data = std::exchange(data_, {});
-            const auto value = parse_body(data);
-            return data.empty() || !value || on_event_(*value);
-        }
-        if (line.starts_with("data:")) {
-            line.remove_prefix(line.starts_with("data: ") ? 6 : 5);
-            data_ += data_.empty() ? std::string(line) : "\n" + std::string(line);
-        }
-        return true;
-    }
-
-    const std::function<bool(const json::value&)>& on_event_;
-    std::string buffer_;
-    std::string data_;
-};
 
 }  // namespace
 
-Error ManagerClient::explain(Error error) const {
-    if (error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout)
-        error.message = fmt::format(
-            "no answer from a fabric manager at {}: {}; is memtide-fabric-manager running there? "
-            "(--url or $MEMTIDE_URL says where)",
-            url_, error.message);
-    return error;
-}
-
-Result<json::value> ManagerClient::exchange(std::string_view method, const std::string& target,
-                                            http::Headers headers, std::string body) const {
+Answer<json::value> ManagerClient::exchange(http::ClientRequest request, IsResource is_resource) const {
     asio::io_context context;
     http::Client client(context.get_executor(), url_);
-    http::ClientRequest request;
-    request.method = method;
-    request.target = target;
-    request.headers = std::move(headers);
-    request.body = std::move(body);
     request.timeout = kExchangeTimeout;
+    const std::string asked = url_ + request.target;
     const auto response = run(context, client.send(std::move(request)));
-    if (!response) return std::unexpected(explain(response.error()));
-    if (response->status >= 400) return std::unexpected(refusal(response->status, response->body));
-    return parse_body(response->body);
+    if (!response) return std::unexpected(unreachable(url_, response.error()));
+    if (response->status >= 400) return std::unexpected(refusal(asked, *response));
+    // Only these say something about a resource: what a redirect or a 204 stands for is another server's.
+    const bool meant = response->status == 200 || response->status == 201 || response->status == 202;
+    boost::system::error_code failed;
+    json::value answer = json::parse(response->body, failed);
+    if (!meant || failed || !is_resource(answer)) return std::unexpected(unexpected_answer(asked, *response));
+    return answer;
 }
 
-Result<json::value> ManagerClient::get(const std::string& target) const {
-    return exchange("GET", target, {}, {});
+Answer<json::value> ManagerClient::get(const std::string& target, IsResource is_resource) const {
+    http::ClientRequest request;
+    request.target = target;
+    return exchange(std::move(request), is_resource);
 }
 
-Result<json::array> ManagerClient::list(const std::string& target) const {
+Answer<json::array> ManagerClient::list(const std::string& target, IsResource is_item) const {
     json::array items;
-    std::string page;
-    do {
-        const auto answer = get(target + (page.empty() ? "" : "?page=" + http::percent_encode(page)));
+    std::set<std::string> seen;
+    const std::string separator = target.contains('?') ? "&" : "?";
+    for (std::string page; seen.insert(page).second && seen.size() <= kMostPages;) {
+        const std::string asked =
+            page.empty() ? target : target + separator + "page=" + http::percent_encode(page);
+        auto answer = get(asked, is_list);
         if (!answer) return std::unexpected(answer.error());
-        const auto* object = answer->if_object();
-        const auto* part = object ? object->if_contains("items") : nullptr;
-        if (!part || !part->is_array())
-            return fail(ErrorCode::kProtocol, "the answer to " + target + " has no list of items");
-        items.insert(items.end(), part->as_array().begin(), part->as_array().end());
-        const auto* next = object->if_contains("next");
-        page = next && next->is_string() ? std::string(next->as_string()) : "";
-    } while (!page.empty());
-    return items;
+        for (json::value& item : answer->at("items").as_array()) {
+            if (!is_item(item))
+                return std::unexpected(unexpected_answer(url_ + asked, "an item is not what was asked for"));
+            items.push_back(std::move(item));
+        }
+        page = next_of(*answer);
+        if (page.empty()) return items;
+    }
+    return std::unexpected(unexpected_answer(url_ + target, "its pages have no end"));
 }
 
-Result<json::value> ManagerClient::post(const std::string& target, const json::value& body,
-                                        const std::string& idempotency_key) const {
+Answer<json::value> ManagerClient::post(const std::string& target, const json::value& body,
+                                        const std::string& idempotency_key, IsResource is_resource) const {
+    http::ClientRequest request;
+    request.method = "POST";
+    request.target = target;
+    request.headers = {{"Content-Type", "application/json"}, {"Idempotency-Key", idempotency_key}};
+    request.body = json::serialize(body);
     constexpr int kAttempts = 3;
     for (int attempt = 1;; ++attempt) {
-        auto answer = exchange("POST", target,
-                               {{"Content-Type", "application/json"}, {"Idempotency-Key", idempotency_key}},
-                               json::serialize(body));
-        if (answer || answer.error().code != ErrorCode::kUnavailable || attempt == kAttempts) return answer;
+        auto answer = exchange(request, is_resource);
+        if (answer || answer.error().kind != ErrorCode::kUnavailable || attempt == kAttempts) return answer;
         std::this_thread::sleep_for(std::chrono::milliseconds(200) * attempt);
     }
 }
 
-Result<json::value> ManagerClient::remove(const std::string& target) const {
-    return exchange("DELETE", target, {}, {});
+Answer<json::value> ManagerClient::remove(const std::string& target, IsResource is_resource) const {
+    http::ClientRequest request;
+    request.method = "DELETE";
+    request.target = target;
+    return exchange(std::move(request), is_resource);
 }
 
-Result<> ManagerClient::events(std::uint64_t last_id, bool follow,
-                               const std::function<bool(const json::value&)>& on_event) const {
+Answer<void> ManagerClient::events(std::uint64_t last_id, bool follow,
+                                   const std::function<bool(const json::value&)>& on_event) const {
     asio::io_context context;
     http::Client client(context.get_executor(), url_);
     http::ClientRequest request;
     request.target = fmt::format("/v1/events?after={}&follow={}", last_id, follow);
     request.headers["Accept"] = "text/event-stream";
+    const std::string asked = url_ + request.target;
     EventStream stream(on_event);
     bool heard = false;
     const auto response = run(context, client.stream(std::move(request), [&](std::string_view chunk) {
         heard = true;
         return stream.take(chunk);
     }));
+    if (!stream.nonsense().empty()) return std::unexpected(unexpected_answer(asked, stream.nonsense()));
     if (!response) {
         if (follow && heard) return {};
-        return std::unexpected(explain(response.error()));
+        return std::unexpected(unreachable(url_, response.error()));
     }
-    if (response->status >= 400) return std::unexpected(refusal(response->status, response->body));
+    if (response->status >= 400) return std::unexpected(refusal(asked, *response));
+    if (!is_event_stream(*response)) return std::unexpected(unexpected_answer(asked, *response));
     return {};
 }
 

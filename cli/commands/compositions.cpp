@@ -1,11 +1,12 @@
 #include "cli/commands/compositions.h"
 
-#include <chrono>
-#include <thread>
+#include <utility>
 
 #include <boost/json/object.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "cli/commands/terminal.h"
 #include "cli/render/compositions.h"
 #include "cli/render/fields.h"
 #include "common/daemon/exit_code.h"
@@ -16,109 +17,101 @@ namespace {
 
 namespace json = boost::json;
 
-std::string target_of(const std::string& id) { return "/v1/compositions/" + http::percent_encode(id); }
+// Where nobody tells how wide lines may be: a pipe, a file.
+constexpr std::size_t kColumns = 120;
 
-bool has_ended(const json::value& composition) {
-    const std::string state = text_of(composition, "state");
-    return state == "Released" || state == "Failed";
-}
-
-// Follows a composition until it is in `state`, has ended, or the time is up, whichever is first. A manager
-// that is away for a while (it may be restarting) does not end the waiting.
-Result<json::value> follow(const ManagerClient& manager, json::value composition, const std::string& state,
-                           const Waiting& waiting) {
-    const auto deadline = std::chrono::steady_clock::now() + waiting.timeout;
-    const std::string id = text_of(composition, "id");
-    ProgressLine progress;
-    while (text_of(composition, "state") != state && !has_ended(composition)) {
-        progress.show(fmt::format("{} {}", id, render_progress(composition)));
-        if (std::chrono::steady_clock::now() >= deadline) break;
-        auto now = manager.get(fmt::format("{}?wait={}&timeout=1s", target_of(id), state));
-        if (now)
-            composition = *std::move(now);
-        else if (now.error().code != ErrorCode::kUnavailable)
-            return now;
-        else
-            std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    }
-    return composition;
-}
-
-// Prints the composition and tells by the exit code whether it reached `state`.
-int conclude(const Output& output, const json::value& composition, const std::string& state,
-             const Waiting& waiting) {
+void print(Output& output, const json::value& composition) {
     if (output.json())
         output.value(composition);
     else
         output.text(render_composition(composition));
-    if (!waiting.wait || text_of(composition, "state") == state) return daemon::kExitOk;
-    const std::string id = text_of(composition, "id");
-    if (has_ended(composition))
-        return output.failure({ErrorCode::kConflict,
-                               fmt::format("{} ended as {}, not {}: {}", id, text_of(composition, "state"),
-                                           state, text_of(member_of(composition, "reason"), "detail"))});
-    return output.failure(
-        {ErrorCode::kTimeout,
-         fmt::format("{} is still {} after {} s; it goes on by itself: 'memtide show {}' tells how far it is",
-                     id, render_progress(composition), waiting.timeout.count(), id)});
 }
 
-Result<json::object> request_body(const ComposeOptions& options) {
+// Prints the composition and tells by the exit code whether it reached the goal.
+int conclude(Output& output, const json::value& composition, Goal goal, const Waiting& waiting) {
+    print(output, composition);
+    if (!waiting.wait || text_of(composition, "state") == goal.state) return daemon::kExitOk;
+    const std::string id = text_of(composition, "id");
+    if (has_ended(composition))
+        return output.complaint(fmt::format("{} ended as {}, not {}: {}", id, text_of(composition, "state"),
+                                            goal.state, text_of(member_of(composition, "reason"), "detail")));
+    return output.complaint(
+        fmt::format("{} is still {} after {} s; it goes on by itself: 'memtide show {}' tells how far it is",
+                    id, render_progress(composition), waiting.timeout.count(), id));
+}
+
+json::object request_body(const ComposeOptions& options) {
     json::object body{{"host", options.host}, {"size", options.size}};
     if (options.tenant) body["tenant"] = *options.tenant;
     if (options.ttl_seconds) body["ttl"] = *options.ttl_seconds;
     json::object labels;
     for (const std::string& label : options.labels) {
         const auto equals = label.find('=');
-        if (equals == std::string::npos || equals == 0)
-            return fail(ErrorCode::kInvalidArgument, fmt::format("--label {} must be KEY=VALUE", label));
         labels[label.substr(0, equals)] = label.substr(equals + 1);
     }
     if (!labels.empty()) body["labels"] = std::move(labels);
     return body;
 }
 
+std::string list_target(const ListOptions& options) {
+    std::string target = "/v1/compositions";
+    const auto add = [&](std::string_view name, const std::optional<std::string>& value) {
+        if (!value) return;
+        target +=
+            fmt::format("{}{}={}", target.contains('?') ? '&' : '?', name, http::percent_encode(*value));
+    };
+    add("host", options.host);
+    add("state", options.state);
+    return target;
+}
+
 }  // namespace
 
-int compose(const ManagerClient& manager, const Output& output, const ComposeOptions& options) {
-    const auto body = request_body(options);
-    if (!body) {
-        (void)output.failure(body.error());
-        return daemon::kExitUsage;
-    }
-    auto composition = manager.post("/v1/compositions", *body, new_idempotency_key());
+int compose(const ManagerClient& manager, Output& output, const ComposeOptions& options) {
+    auto composition =
+        manager.post("/v1/compositions", request_body(options), new_idempotency_key(), is_composition);
     if (composition && options.waiting.wait)
-        composition = follow(manager, *std::move(composition), "Online", options.waiting);
+        composition = follow(manager, *std::move(composition), kOnline, options.waiting.timeout);
     if (!composition) return output.failure(composition.error());
-    return conclude(output, *composition, "Online", options.waiting);
+    return conclude(output, *composition, kOnline, options.waiting);
 }
 
-int release(const ManagerClient& manager, const Output& output, const std::string& id, bool force,
+int release(const ManagerClient& manager, Output& output, const std::string& id, bool force,
             const Waiting& waiting) {
-    auto composition = manager.remove(target_of(id) + (force ? "?force=true" : ""));
+    const Goal goal = force ? kReleased : kReleasedUnforced;
+    auto composition = manager.remove(composition_target(id) + (force ? "?force=true" : ""), is_composition);
     if (composition && waiting.wait)
-        composition = follow(manager, *std::move(composition), "Released", waiting);
+        composition = follow(manager, *std::move(composition), goal, waiting.timeout);
     if (!composition) return output.failure(composition.error());
-    return conclude(output, *composition, "Released", waiting);
+    return conclude(output, *composition, goal, waiting);
 }
 
-int list_compositions(const ManagerClient& manager, const Output& output) {
-    auto items = manager.list("/v1/compositions");
+int list_compositions(const ManagerClient& manager, Output& output, const ListOptions& options) {
+    auto items = manager.list(list_target(options), is_composition);
     if (!items) return output.failure(items.error());
-    if (output.json())
-        output.value(json::object{{"items", *std::move(items)}});
-    else
-        output.text(render_compositions(*items));
+    json::array wanted;
+    std::size_t left_out = 0;
+    for (json::value& item : *items) {
+        if (options.all || options.state || !has_ended(item))
+            wanted.push_back(std::move(item));
+        else
+            ++left_out;
+    }
+    if (output.json()) {
+        output.value(json::object{{"items", std::move(wanted)}});
+        return daemon::kExitOk;
+    }
+    const auto columns = terminal_columns(STDOUT_FILENO);
+    output.text(render_compositions(wanted, columns.value_or(kColumns)));
+    // Only people wonder where the others are; scripts get what they asked for.
+    if (left_out > 0 && columns) output.text(fmt::format("{} ended: --all shows them too\n", left_out));
     return daemon::kExitOk;
 }
 
-int show_composition(const ManagerClient& manager, const Output& output, const std::string& id) {
-    const auto composition = manager.get(target_of(id));
+int show_composition(const ManagerClient& manager, Output& output, const std::string& id) {
+    const auto composition = manager.get(composition_target(id), is_composition);
     if (!composition) return output.failure(composition.error());
-    if (output.json())
-        output.value(*composition);
-    else
-        output.text(render_composition(*composition));
+    print(output, *composition);
     return daemon::kExitOk;
 }
 

@@ -9,7 +9,7 @@
 
 namespace memtide::cli {
 
-int show_events(const ManagerClient& manager, const Output& output, std::optional<std::uint64_t> since,
+int show_events(const ManagerClient& manager, Output& output, std::optional<std::uint64_t> since,
                 bool follow) {
     std::uint64_t last = since.value_or(0);
     const auto print = [&](const boost::json::value& event) {
@@ -18,18 +18,20 @@ int show_events(const ManagerClient& manager, const Output& output, std::optiona
             output.value(event);
         else
             output.text(render_event(event) + "\n");
-        return true;
+        return output.is_open();
     };
     if (!follow) {
         const auto listed = manager.events(last, false, print);
         return listed ? daemon::kExitOk : output.failure(listed.error());
     }
-    // Until a signal ends it. A manager that was there may come back; one that never was is a mistake.
+    // Until a signal or the reader ends it. A manager that was there may come back; one that never was is a
+    // mistake.
     for (bool connected = false;;) {
         const auto ended = manager.events(last, true, print);
         connected = connected || ended;
-        if (!ended && (!connected || ended.error().code != ErrorCode::kUnavailable))
+        if (!ended && (!connected || ended.error().kind != ErrorCode::kUnavailable))
             return output.failure(ended.error());
+        if (!output.is_open()) return daemon::kExitOk;
         std::this_thread::sleep_for(std::chrono::seconds(1));
     }
 }

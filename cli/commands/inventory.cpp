@@ -11,8 +11,8 @@ namespace {
 using Render = std::string (*)(const boost::json::array&);
 using RenderWhole = std::string (*)(const boost::json::value&);
 
-int show_list(const ManagerClient& manager, const Output& output, const char* target, Render render) {
-    auto items = manager.list(target);
+int show_list(const ManagerClient& manager, Output& output, const char* target, Render render) {
+    auto items = manager.list(target, is_named);
     if (!items) return output.failure(items.error());
     if (output.json())
         output.value(boost::json::object{{"items", *std::move(items)}});
@@ -21,8 +21,9 @@ int show_list(const ManagerClient& manager, const Output& output, const char* ta
     return daemon::kExitOk;
 }
 
-int show_whole(const ManagerClient& manager, const Output& output, const char* target, RenderWhole render) {
-    const auto answer = manager.get(target);
+int show_whole(const ManagerClient& manager, Output& output, const char* target, IsResource is_resource,
+               RenderWhole render) {
+    const auto answer = manager.get(target, is_resource);
     if (!answer) return output.failure(answer.error());
     if (output.json())
         output.value(*answer);
@@ -33,20 +34,20 @@ int show_whole(const ManagerClient& manager, const Output& output, const char* t
 
 }  // namespace
 
-int show_pool(const ManagerClient& manager, const Output& output) {
-    return show_whole(manager, output, "/v1/pool", render_pool);
+int show_pool(const ManagerClient& manager, Output& output) {
+    return show_whole(manager, output, "/v1/pool", is_pool, render_pool);
 }
-int show_hosts(const ManagerClient& manager, const Output& output) {
+int show_hosts(const ManagerClient& manager, Output& output) {
     return show_list(manager, output, "/v1/hosts", render_hosts);
 }
-int show_switches(const ManagerClient& manager, const Output& output) {
+int show_switches(const ManagerClient& manager, Output& output) {
     return show_list(manager, output, "/v1/switches", render_switches);
 }
-int show_devices(const ManagerClient& manager, const Output& output) {
+int show_devices(const ManagerClient& manager, Output& output) {
     return show_list(manager, output, "/v1/devices", render_devices);
 }
-int show_topology(const ManagerClient& manager, const Output& output) {
-    return show_whole(manager, output, "/v1/topology", render_topology);
+int show_topology(const ManagerClient& manager, Output& output) {
+    return show_whole(manager, output, "/v1/topology", is_topology, render_topology);
 }
 
 }  // namespace memtide::cli

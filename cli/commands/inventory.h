@@ -6,10 +6,10 @@
 namespace memtide::cli {
 
 // Each asks the manager, prints, and answers the exit code.
-int show_pool(const ManagerClient& manager, const Output& output);
-int show_hosts(const ManagerClient& manager, const Output& output);
-int show_switches(const ManagerClient& manager, const Output& output);
-int show_devices(const ManagerClient& manager, const Output& output);
-int show_topology(const ManagerClient& manager, const Output& output);
+int show_pool(const ManagerClient& manager, Output& output);
+int show_hosts(const ManagerClient& manager, Output& output);
+int show_switches(const ManagerClient& manager, Output& output);
+int show_devices(const ManagerClient& manager, Output& output);
+int show_topology(const ManagerClient& manager, Output& output);
 
 }  // namespace memtide::cli

@@ -1,43 +1,48 @@
 #include "cli/commands/output.h"
 
+#include <cerrno>
 #include <cstdio>
 
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cli/render/printable.h"
 #include "common/daemon/exit_code.h"
 
 namespace memtide::cli {
 
-void Output::text(const std::string& text) const { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-void Output::value(const boost::json::value& value) const {
-    text(boost::json::serialize(value) + "\n");
-    std::fflush(stdout);
+void Output::text(std::string_view text) {
+    while (!text.empty() && is_open()) {
+        const ssize_t put = write(STDOUT_FILENO, text.data(), text.size());
+        if (put >= 0)
+            text.remove_prefix(static_cast<std::size_t>(put));
+        else if (errno != EINTR)
+            write_error_ = errno;
+    }
 }
 
-int Output::failure(const Error& error) const {
-    fmt::print(stderr, "memtide: {}\n", error.message);
+void Output::value(const boost::json::value& value) { text(boost::json::serialize(value) + "\n"); }
+
+int Output::failure(const Failure& failure) {
+    if (json_) value(failure.problem);
+    return complaint(failure.message);
+}
+
+int Output::complaint(std::string_view message) const {
+    fmt::print(stderr, "memtide: {}\n", printable(message));
     return daemon::kExitFailure;
 }
 
-ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
-
-ProgressLine::~ProgressLine() { erase(); }
-
-void ProgressLine::erase() const {
-    if (terminal_ && !last_.empty()) fmt::print(stderr, "\r\x1b[K");
+int Output::wrong_usage(std::string_view message, std::string_view command) const {
+    (void)complaint(message);
+    fmt::print(stderr, "'memtide {}{}--help' tells how it is used\n", command, command.empty() ? "" : " ");
+    return daemon::kExitUsage;
 }
 
-void ProgressLine::show(const std::string& text) {
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
-    if (terminal_)
-        fmt::print(stderr, "\r\x1b[K[{:5.1f}s] {}", seconds, text);
-    else if (text != last_)
-        fmt::print(stderr, "[{:5.1f}s] {}\n", seconds, text);
-    std::fflush(stderr);
-    last_ = text;
+int Output::close(int code) const {
+    if (is_open() || write_error_ == EPIPE) return code;
+    return complaint(fail_errno("write to", "standard output", write_error_).error().message);
 }
 
 }  // namespace memtide::cli

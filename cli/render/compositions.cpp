@@ -1,9 +1,12 @@
 #include "cli/render/compositions.h"
 
+#include <algorithm>
+
 #include <boost/json/object.hpp>
 #include <fmt/format.h>
 
 #include "cli/render/fields.h"
+#include "cli/render/printable.h"
 #include "common/base/table.h"
 
 namespace memtide::cli {
@@ -11,6 +14,9 @@ namespace memtide::cli {
 namespace json = boost::json;
 
 namespace {
+
+constexpr std::string_view kNote = "NOTE";
+constexpr std::size_t kLeastNote = 24;  // columns; less says nothing
 
 // "ld 3 of mld-..." or "sld-..."; "-" before it is placed.
 std::string memory_of(const json::value& composition) {
@@ -25,25 +31,35 @@ std::string reason_of(const json::value& composition) {
                               : "-";
 }
 
+std::string note_of(const json::value& composition) {
+    const std::string waiting = text_of(composition, "waiting_for");
+    return waiting == "-" ? reason_of(composition) : "waits for " + waiting;
+}
+
 std::string labels_of(const json::value& composition) {
     std::string text;
     if (const auto* labels = member_of(composition, "labels").if_object())
         for (const auto& label : *labels)
-            text += fmt::format("{}{}={}", text.empty() ? "" : " ", std::string_view(label.key()),
+            text += fmt::format("{}{}={}", text.empty() ? "" : " ", printable(label.key()),
                                 text_of(member_of(composition, "labels"), label.key()));
     return text.empty() ? "-" : text;
 }
 
 }  // namespace
 
-std::string render_compositions(const json::array& compositions) {
-    Table table({"ID", "HOST", ">SIZE", "STATE", ">NODE", "MEMORY", "NOTE"});
-    for (const json::value& c : compositions) {
-        const std::string waiting = text_of(c, "waiting_for");
-        table.add({text_of(c, "id"), text_of(c, "host"), size_of(c, "size"), text_of(c, "state"),
-                   text_of(c, "node"), memory_of(c), waiting == "-" ? reason_of(c) : "waits for " + waiting});
-    }
-    return table.text();
+std::string render_compositions(const json::array& compositions, std::size_t columns) {
+    const auto table_with = [&](const auto& note) {
+        Table table({"ID", "HOST", ">SIZE", "STATE", ">NODE", "MEMORY", std::string(kNote)});
+        for (const json::value& c : compositions)
+            table.add({text_of(c, "id"), text_of(c, "host"), size_of(c, "size"), text_of(c, "state"),
+                       text_of(c, "node"), memory_of(c), note(c)});
+        return table.text();
+    };
+    // The notes get what the other columns leave of a line.
+    const std::string bare = table_with([](const json::value&) { return std::string(); });
+    const std::size_t taken = bare.find('\n') - kNote.size();
+    const std::size_t room = std::max(kLeastNote, columns - std::min(columns, taken));
+    return table_with([&](const json::value& c) { return shorten(note_of(c), room); });
 }
 
 std::string render_composition(const json::value& c) {
@@ -72,7 +88,7 @@ std::string render_composition(const json::value& c) {
     if (flag_of(c, "forced")) line("forced", "yes");
     if (flag_of(c, "adopted")) line("adopted", "yes");
     for (const json::value& undone : items_of(c, "undone"))
-        line("undone", undone.is_string() ? std::string(undone.as_string()) : "-");
+        line("undone", undone.is_string() ? printable(undone.as_string()) : "-");
     line("manager overhead", fmt::format("{:.1f} ms", real_of(c, "manager_overhead_ms")));
 
     Table steps({"STEP", ">TIME", "STARTED", "DETAIL"});

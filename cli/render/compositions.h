@@ -7,7 +7,8 @@
 
 namespace memtide::cli {
 
-std::string render_compositions(const boost::json::array& compositions);
+// A table whose notes are cut so that lines fit into `columns`.
+std::string render_compositions(const boost::json::array& compositions, std::size_t columns);
 // Everything about one: its members, then its steps with their times, then who holds it.
 std::string render_composition(const boost::json::value& composition);
 // What it is at now, for a progress line: "Onlining, waits for the agent of host0 ...".

@@ -4,22 +4,12 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "cli/render/printable.h"
 #include "common/base/bytes.h"
 
 namespace memtide::cli {
 
 namespace json = boost::json;
-
-namespace {
-
-// Labels and details come from whoever wrote them; none of them may steer the reader's terminal.
-std::string printable(std::string text) {
-    for (char& c : text)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    return text;
-}
-
-}  // namespace
 
 const json::value& member_of(const json::value& object, std::string_view key) {
     static const json::value kNull;
@@ -31,9 +21,8 @@ const json::value& member_of(const json::value& object, std::string_view key) {
 std::string text_of(const json::value& object, std::string_view key) {
     const json::value& member = member_of(object, key);
     if (member.is_null()) return "-";
-    if (member.is_string())
-        return member.as_string().empty() ? "-" : printable(std::string(member.as_string()));
-    return json::serialize(member);
+    if (member.is_string()) return member.as_string().empty() ? "-" : printable(member.as_string());
+    return printable(json::serialize(member));
 }
 
 std::string size_of(const json::value& object, std::string_view key) {

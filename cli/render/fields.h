@@ -9,7 +9,8 @@
 namespace memtide::cli {
 
 // Members of a JSON answer as people read them. A member that is absent, null or of another type gives "-"
-// (or 0, false): a newer or older manager must not break the tables.
+// (or 0, false): a newer or older manager must not break the tables. Texts come from whoever wrote them, and
+// none may steer the reader's terminal: all are printable().
 std::string text_of(const boost::json::value& object, std::string_view key);
 std::string size_of(const boost::json::value& object, std::string_view key);  // "256MiB"
 std::int64_t number_of(const boost::json::value& object, std::string_view key);

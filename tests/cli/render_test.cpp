@@ -3,6 +3,7 @@
 
 #include "cli/render/compositions.h"
 #include "cli/render/fields.h"
+#include "cli/render/printable.h"
 
 namespace memtide::cli {
 namespace {
@@ -21,13 +22,54 @@ TEST(Fields, WhatIsAbsentOrOfAnotherTypeIsADash) {
 
 TEST(Fields, TextCannotSteerTheTerminal) {
     const auto object = boost::json::parse(R"({"a": "x\u001b[2Jy\nz", "\u001b": 1})");
-    EXPECT_EQ(text_of(object, "a"), "x?[2Jy?z");
+    EXPECT_EQ(text_of(object, "a"), "x\\x1b[2Jy\\nz");
 }
 
 TEST(Compositions, ProgressSaysWhatIsWaitedFor) {
     const auto composition =
         boost::json::parse(R"({"state": "Onlining", "waiting_for": "the agent of host0"})");
     EXPECT_EQ(render_progress(composition), "Onlining, waits for the agent of host0");
+}
+
+TEST(Compositions, LabelKeysAndUndoneStepsCannotSteerTheTerminal) {
+    const auto composition = boost::json::parse(
+        R"({"id": "c-1", "labels": {"\u001b[31m": "\u001b[2J"}, "undone": ["\u001b[H"],
+            "reason": {"code": "\u001b", "detail": "\u009b2J"}})");
+    const std::string text = render_composition(composition);
+    EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+    EXPECT_EQ(text.find("\u009b"), std::string::npos) << text;
+    EXPECT_NE(text.find("\\x1b[31m=\\x1b[2J"), std::string::npos) << text;
+}
+
+TEST(Compositions, NotesAreCutSoThatLinesFit) {
+    auto composition = boost::json::parse(R"({"id": "c-7f3k2m9q1x", "host": "host0", "size": 268435456,
+        "state": "Failed", "device": "mld0", "ld": 3, "reason": {"code": "bind-refused", "detail": ""}})");
+    composition.at("reason").at("detail") = std::string(200, 'x');
+    const std::string text = render_compositions({composition}, 100);
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+        EXPECT_LE(end - begin, 100U) << text;
+    EXPECT_NE(text.find("xxx..."), std::string::npos) << text;
+    EXPECT_NE(render_composition(composition).find(std::string(200, 'x')), std::string::npos);
+}
+
+TEST(Printable, KeepsTextAndShowsWhatWouldSteer) {
+    EXPECT_EQ(printable("plain äöü 漢 🙂"), "plain äöü 漢 🙂");
+    EXPECT_EQ(printable("\x1b]0;t\x07\x7f\t\r"), "\\x1b]0;t\\x07\\x7f\\x09\\x0d");
+    EXPECT_EQ(printable("\u009b1m"), "\\x9b1m");  // C1 in UTF-8
+    EXPECT_EQ(printable("\x9b"
+                        "1m \xc3"),
+              "\\x9b1m \\xc3");                      // and not in UTF-8
+    EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b");  // an overlong ESC-like form
+    EXPECT_EQ(printable("a\u202eb"), "a\\u202eb");
+}
+
+TEST(Printable, ShortensByCharacters) {
+    EXPECT_EQ(shorten("12345", 5), "12345");
+    EXPECT_EQ(shorten("123456", 5), "12...");
+    EXPECT_EQ(shorten("äöüäöü", 6), "äöüäöü");
+    EXPECT_EQ(shorten("äöüäöüä", 6), "äöü...");
+    EXPECT_EQ(shorten("", 5), "");
 }
 
 }  // namespace

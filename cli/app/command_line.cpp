@@ -1,0 +1,216 @@
+#include "cli/app/command_line.h"
+
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "cli/app/usage.h"
+#include "cli/commands/events.h"
+#include "cli/commands/inventory.h"
+#include "cli/commands/rack.h"
+#include "common/daemon/exit_code.h"
+
+namespace memtide::cli {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  memtide pool                            what there is, what is free
+  memtide compose host0 256MiB            give 256 MiB to host0, and wait until it is a NUMA node there
+  memtide list                            who has what
+  memtide release c-7f3k2m9q1x            take it back: drained, unbound, erased
+  memtide --json show c-7f3k2m9q1x        everything about one, for programs
+  memtide events --follow                 what happens, as it happens
+  memtide rack up topology.yaml           a rack of QEMU hosts behind a CXL switch
+  memtide help compose                    all about one command
+
+Environment:
+  MEMTIDE_URL    where the fabric manager is, unless --url says it
+
+Exit codes: 0 done; 1 it failed, or did not come about in time; 2 wrong usage; 130, 143 interrupted while it
+waited. With --json a failure is a problem document (RFC 9457) on standard output.)";
+
+constexpr std::uint64_t kDay = 86'400;                // seconds
+constexpr std::uint64_t kLongestTtl = 10'000 * kDay;  // 27 years
+
+// States are written "Online"; people type "online".
+std::string capitalised(std::string state) {
+    for (std::size_t i = 0; i < state.size(); ++i) {
+        const auto c = static_cast<unsigned char>(state[i]);
+        state[i] = static_cast<char>(i == 0 ? std::toupper(c) : std::tolower(c));
+    }
+    return state;
+}
+
+}  // namespace
+
+CommandLine::CommandLine() {
+    app_.name("memtide");
+    app_.fallthrough();  // --json and --url may also stand behind the command
+    app_.require_subcommand(1);
+    app_.set_help_flag("-h,--help", "Print this help and exit");
+    app_.set_version_flag("-V,--version", "memtide " MEMTIDE_VERSION, "Print the version and exit");
+    app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
+    app_.get_formatter()->label("Positionals", "Arguments");
+    app_.get_formatter()->label("REQUIRED", "");  // the usage line has brackets around what is not
+    app_.add_option("--url", url_, "Where the fabric manager is (default: $MEMTIDE_URL, else " + url_ + ")")
+        ->type_name("URL")
+        ->envname("MEMTIDE_URL")
+        ->option_text("URL");
+    app_.add_flag("--json", json_, "Answer in JSON, for programs");
+    add_inventory();
+    add_compose();
+    add_release();
+    add_list_and_show();
+    add_events();
+    // Listed for --help only; main() hands `rack` on before the parser sees it.
+    add("rack", "Racks of QEMU hosts behind a CXL switch: see 'memtide rack --help'", "");
+    add_help();
+    app_.footer(kFooter);
+}
+
+CLI::App* CommandLine::add(const char* name, const char* text, const char* examples) {
+    auto* const command = app_.add_subcommand(name, text)->group("Commands");
+    command->footer(
+        fmt::format("Examples:\n{}\n--json and --url go with it too: see 'memtide --help'", examples));
+    return command;
+}
+
+void CommandLine::add_inventory() {
+    const auto show = [this](const char* name, const char* text, const char* examples, auto function) {
+        add(name, text, examples)->callback([this, function] { chosen_ = function; });
+    };
+    show("pool", "Capacity and what is free, by device",
+         "  memtide pool\n  memtide --json pool | jq .free           bytes\n", show_pool);
+    show("hosts", "Hosts, their agents and what they have", "  memtide hosts\n", show_hosts);
+    show("switches", "CXL switches and whether they answer", "  memtide switches\n", show_switches);
+    show("devices", "Devices and their logical devices", "  memtide devices\n", show_devices);
+    show("topology", "What is connected to what", "  memtide topology\n", show_topology);
+}
+
+void CommandLine::add_waiting(CLI::App* command) {
+    command->add_flag("--no-wait", no_wait_, "Return as soon as the manager has accepted it");
+    command->add_option("--timeout", timeout_seconds_, "How many seconds to wait for it (default: 300)")
+        ->type_name("SECONDS")
+        ->check(whole_number(1, kDay));
+}
+
+void CommandLine::add_compose() {
+    auto* const command = add("compose", "Give pooled memory to a host",
+                              "  memtide compose host0 256MiB\n"
+                              "  memtide compose host1 1.5GiB --label team=a --ttl 3600 --no-wait\n");
+    command->add_option("HOST", compose_.host, "Who gets it")->required()->type_name("")->check(something());
+    command->add_option("SIZE", compose_.size, "How much: a multiple of 256MiB, as 256MiB or 1.5GiB")
+        ->required()
+        ->type_name("")
+        ->check(size());
+    command->add_option("--tenant", compose_.tenant, "On whose behalf")->type_name("NAME");
+    command->add_option("--label", compose_.labels, "A label; may be given several times")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false)
+        ->check(key_and_value());
+    command->add_option("--ttl", compose_.ttl_seconds, "Seconds after which it is released by itself")
+        ->type_name("SECONDS")
+        ->check(whole_number(1, kLongestTtl));
+    add_waiting(command);
+    command->callback([this] {
+        compose_.waiting = waiting();
+        chosen_ = [this](const auto& manager, auto& output) { return compose(manager, output, compose_); };
+    });
+}
+
+void CommandLine::add_release() {
+    auto* const command = add("release", "Take memory back: drain, unbind, erase",
+                              "  memtide release c-7f3k2m9q1x\n"
+                              "  memtide release c-7f3k2m9q1x --force     from a host that has crashed\n");
+    command->add_option("ID", id_, "Which composition")->required()->type_name("")->check(something());
+    command->add_flag("--force", force_, "Do not wait for the host; its programs may lose data");
+    add_waiting(command);
+    command->callback([this] {
+        chosen_ = [this](const auto& manager, auto& output) {
+            return release(manager, output, id_, force_, waiting());
+        };
+    });
+}
+
+void CommandLine::add_list_and_show() {
+    auto* const list =
+        add("list", "Compositions: who has what",
+            "  memtide list\n  memtide list --all --host host0\n  memtide list --state Failed\n");
+    list->add_flag("-a,--all", list_.all, "Also those that have ended, Released or Failed");
+    list->add_option("--state", list_.state, "Only those in this state, such as Online or Failed")
+        ->type_name("STATE")
+        ->check(something());
+    list->add_option("--host", list_.host, "Only those of this host")->type_name("HOST")->check(something());
+    list->callback([this] {
+        if (list_.state) list_.state = capitalised(*list_.state);
+        chosen_ = [this](const auto& manager, auto& output) {
+            return list_compositions(manager, output, list_);
+        };
+    });
+
+    auto* const show = add("show", "Everything about one composition", "  memtide show c-7f3k2m9q1x\n");
+    show->add_option("ID", id_, "Which composition")->required()->type_name("")->check(something());
+    show->callback([this] {
+        chosen_ = [this](const auto& manager, auto& output) {
+            return show_composition(manager, output, id_);
+        };
+    });
+}
+
+void CommandLine::add_events() {
+    auto* const command = add("events", "What has happened",
+                              "  memtide events\n"
+                              "  memtide events --follow --since 120      go on after event 120\n");
+    command->add_flag("-f,--follow", follow_, "Go on with what happens from now on");
+    command->add_option("--since", since_, "Only events with a larger id than this (default: 0)")
+        ->type_name("ID")
+        ->check(whole_number(0, kNoLimit));
+    command->callback([this] {
+        chosen_ = [this](const auto& manager, auto& output) {
+            return show_events(manager, output, since_, follow_);
+        };
+    });
+}
+
+void CommandLine::add_help() {
+    auto* const command = add("help", "What a command does, with examples", "  memtide help compose\n");
+    command->add_option("COMMAND", topic_, "Which; without it, all of them in short")->type_name("");
+    command->callback([this] { chosen_ = [this](const auto&, auto& output) { return help(output); }; });
+}
+
+int CommandLine::help(Output& output) const {
+    if (topic_.empty()) {
+        output.text(app_.get_formatter()->make_help(&app_, "memtide", CLI::AppFormatMode::Normal));
+        return daemon::kExitOk;
+    }
+    if (topic_.front() == "rack") {
+        std::vector<std::string> words(topic_.begin() + 1, topic_.end());
+        words.emplace_back("--help");
+        return run_rack(output, words);
+    }
+    const auto about =
+        app_.get_subcommands([this](const CLI::App* command) { return command->check_name(topic_.front()); });
+    if (about.empty()) return output.wrong_usage(unknown_command(app_, topic_.front()), "");
+    output.text(about.front()->help("memtide"));
+    return daemon::kExitOk;
+}
+
+int CommandLine::run(int argc, char** argv) {
+    Output talk(false);
+    try {
+        app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        talk.text(app_.help());
+        return talk.close(daemon::kExitOk);
+    } catch (const CLI::CallForVersion& version) {
+        talk.text(fmt::format("{}\n", version.what()));
+        return talk.close(daemon::kExitOk);
+    } catch (const CLI::ParseError& error) {
+        return talk.wrong_usage(explain(app_, error), command_name(app_));
+    }
+    Output output(json_);
+    const int code = chosen_(ManagerClient(url_), output);
+    return output.close(code);
+}
+
+}  // namespace memtide::cli

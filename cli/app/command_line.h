@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/client/manager_client.h"
+#include "cli/commands/compositions.h"
+#include "cli/commands/output.h"
+
+namespace memtide::cli {
+
+// All commands with their options and help, and what was typed.
+class CommandLine {
+  public:
+    CommandLine();
+    CommandLine(const CommandLine&) = delete;
+    CommandLine& operator=(const CommandLine&) = delete;
+
+    // Does what the words ask for; answers the exit code.
+    int run(int argc, char** argv);
+
+  private:
+    using Command = std::function<int(const ManagerClient&, Output&)>;
+
+    CLI::App* add(const char* name, const char* text, const char* examples);
+    void add_inventory();
+    void add_compose();
+    void add_release();
+    void add_list_and_show();
+    void add_events();
+    void add_help();
+    void add_waiting(CLI::App* command);
+    [[nodiscard]] Waiting waiting() const { return {!no_wait_, std::chrono::seconds(timeout_seconds_)}; }
+    int help(Output& output) const;
+
+    CLI::App app_{"memtide: pooled CXL memory for a rack, from the command line"};
+    Command chosen_;
+    // What was typed; the chosen command reads it.
+    std::string url_ = "http://127.0.0.1:8080";
+    bool json_ = false;
+    ComposeOptions compose_;
+    ListOptions list_;
+    std::string id_;
+    bool force_ = false;
+    bool no_wait_ = false;
+    std::uint64_t timeout_seconds_ = 300;
+    std::uint64_t since_ = 0;
+    bool follow_ = false;
+    std::vector<std::string> topic_;
+};
+
+}  // namespace memtide::cli

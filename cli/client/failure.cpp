@@ -1,0 +1,73 @@
+#include "cli/client/failure.h"
+
+#include <boost/json/parse.hpp>
+#include <fmt/format.h>
+
+namespace memtide::cli {
+namespace {
+
+namespace json = boost::json;
+
+ErrorCode kind_of_status(unsigned status) {
+    if (status == 404) return ErrorCode::kNotFound;
+    if (status == 409 || status == 412) return ErrorCode::kConflict;
+    if (status == 503) return ErrorCode::kUnavailable;  // stopping, or too busy: worth another try
+    return status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kInternal;
+}
+
+Failure failure(ErrorCode kind, std::string_view code, json::value status, std::string message) {
+    json::object problem{{"status", std::move(status)}, {"code", code}, {"detail", message}};
+    return {kind, std::move(message), std::move(problem)};
+}
+
+const json::string* text_in(const json::object& object, std::string_view key) {
+    const auto* member = object.if_contains(key);
+    return member ? member->if_string() : nullptr;
+}
+
+}  // namespace
+
+Failure refusal(std::string_view url, const http::ClientResponse& response) {
+    Failure result = failure(kind_of_status(response.status), "refused", response.status,
+                             fmt::format("{} answered {}", url, response.status));
+    boost::system::error_code failed;
+    json::value body = json::parse(response.body, failed);
+    auto* const problem = failed ? nullptr : body.if_object();
+    if (problem == nullptr) return result;
+    const auto* const detail = text_in(*problem, "detail");
+    const auto* const code = text_in(*problem, "code");
+    if (detail) result.message = std::string_view(*detail);
+    if (code) result.message += fmt::format(" ({})", std::string_view(*code));
+    for (auto& member : *problem) result.problem[member.key()] = std::move(member.value());
+    return result;
+}
+
+Failure unreachable(std::string_view url, const Error& error) {
+    if (error.code == ErrorCode::kProtocol) return unexpected_answer(url, error.message);
+    if (error.code != ErrorCode::kUnavailable && error.code != ErrorCode::kTimeout)
+        return failure(error.code, error.code == ErrorCode::kInvalidArgument ? "invalid-url" : "unreachable",
+                       nullptr, error.message);
+    return failure(error.code, "unreachable", nullptr,
+                   fmt::format("no answer from a fabric manager at {}: {}; is memtide-fabric-manager running "
+                               "there? (--url or $MEMTIDE_URL says where)",
+                               url, error.message));
+}
+
+Failure unexpected_answer(std::string_view url, std::string_view what) {
+    return failure(ErrorCode::kProtocol, "unexpected-answer", nullptr,
+                   fmt::format("unexpected answer from {}: {}; is it a fabric manager?", url, what));
+}
+
+Failure unexpected_answer(std::string_view url, const http::ClientResponse& response) {
+    constexpr std::size_t kExcerpt = 60;  // enough to recognise a page by
+    std::string what = fmt::format("status {}", response.status);
+    if (const auto location = response.headers.find("Location"); location != response.headers.end())
+        what += ", go to " + location->second;
+    if (const auto type = response.headers.find("Content-Type"); type != response.headers.end())
+        what += ", " + type->second;
+    what += response.body.empty() ? ", no content" : ", " + response.body.substr(0, kExcerpt);
+    if (response.body.size() > kExcerpt) what += "...";
+    return unexpected_answer(url, what);
+}
+
+}  // namespace memtide::cli

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <boost/json/value.hpp>
+
+namespace memtide::cli {
+
+// Whether an answer is what its name says, by the members that no version of the manager leaves out: another
+// server's `{}` must not pass for an empty pool.
+using IsResource = bool (*)(const boost::json::value&);
+
+bool is_pool(const boost::json::value& answer);
+bool is_topology(const boost::json::value& answer);
+bool is_named(const boost::json::value& answer);  // a host, a switch, a device
+bool is_composition(const boost::json::value& answer);
+bool is_event(const boost::json::value& answer);
+
+}  // namespace memtide::cli

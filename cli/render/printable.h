@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace memtide::cli {
+
+// Text from a server, as it may reach a terminal: control characters, bytes that are not UTF-8 and what turns
+// the writing direction become "\x1b", "\n", "\u202e"; all else stays.
+std::string printable(std::string_view text);
+
+// At most `columns` characters of it, the last three of them "..." when something was left out.
+std::string shorten(std::string_view text, std::size_t columns);
+
+}  // namespace memtide::cli

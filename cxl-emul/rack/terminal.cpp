@@ -204,7 +204,7 @@ bool type_input(ControlClient& client) {
 int run_in_guest(ControlClient client, const boost::json::object& exec_request, bool with_input) {
     auto code = GuestCommand(std::move(client), with_input).run(exec_request);
     if (code) return *code;
-    std::cerr << "memtide-cxl-emul rack exec: " << code.error().message << '\n';
+    std::cerr << "rack exec: " << code.error().message << '\n';
     return kExecFailed;
 }
 

@@ -30,8 +30,9 @@ Result<bool> take_down(const std::string& run_folder) {
     // The supervisor may be gone before its answer was read.
     if (!done && done.error().code != ErrorCode::kUnavailable) return std::unexpected(done.error());
     if (!wait_until_released(run_folder)) {
-        return fail(ErrorCode::kTimeout, fmt::format("the supervisor (pid {}) has not ended; see {}/supervisor.log",
-                                                     pid.value_or(0), run_folder));
+        return fail(ErrorCode::kTimeout,
+                    fmt::format("the supervisor (pid {}) has not ended; see {}/supervisor.log",
+                                pid.value_or(0), run_folder));
     }
     return true;
 }

@@ -7,8 +7,8 @@
 
 namespace memtide::emul {
 
-// `rack down`: stops the rack of a run folder, if there is one, and says what stays of it: the media files, which
-// `wipe` removes. Gives the exit code.
+// `rack down`: stops the rack of a run folder, if there is one, and says what stays of it: the media files,
+// which `wipe` removes. Gives the exit code.
 int run_down(const std::string& run_folder, const std::string& topology_path, bool wipe);
 
 // Waits until the supervisor of a run folder has ended; false when it has not for 30 s.

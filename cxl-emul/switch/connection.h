@@ -28,8 +28,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
     [[nodiscard]] StreamSocket& socket() { return socket_; }
 
-    // The peer owes the rest of a message, or has to read an answer: the connection ends unless done() is called
-    // in time. A time that runs already goes on, so that a byte now and then buys no more of it.
+    // The peer owes the rest of a message, or has to read an answer: the connection ends unless done() is
+    // called in time. A time that runs already goes on, so that a byte now and then buys no more of it.
     void expect_rest(std::chrono::milliseconds time);
     void expect_read(std::chrono::milliseconds time);
     void done();

@@ -9,6 +9,7 @@ media=$(mktemp -d "/dev/shm/memtide-$name.XXXXXX")
 topology=$run/topology.yaml
 manager_pid=
 rack_is_up=
+job=
 started=$(date +%s.%N)
 
 elapsed() { awk -v a="$started" -v b="$(date +%s.%N)" 'BEGIN {printf "%6.1fs", b - a}'; }
@@ -34,17 +35,42 @@ eventually() {  # eventually SECONDS COMMAND...: repeats the command until it su
     done
 }
 
+# promptly COMMAND...: a signal ends this script at once, and not when the command has ended: the command gets a
+# process group of its own, which the script takes with it.
+promptly() {
+    local code=0
+    set -m
+    "$@" </dev/null &
+    job=$!
+    set +m
+    wait "$job" || code=$?
+    job=
+    return "$code"
+}
+end_job() {
+    [[ -n $job ]] || return 0
+    kill -TERM -- "-$job" 2>/dev/null || true
+    wait "$job" 2>/dev/null || true
+}
+
 cleanup() {
     local code=$?
-    trap - EXIT INT TERM
+    trap '' INT TERM
+    trap - EXIT
+    [[ $code != 130 && $code != 143 ]] || echo "$name: interrupted" >&2
+    end_job
     [[ -z $rack_is_up ]] || memtide rack down "$topology" --run-dir "$run/rack" >/dev/null 2>&1 || true
     stop_manager
     rm -rf "$media"
-    if [[ $code == 0 ]]; then rm -rf "$run"; else echo "$name: failed; logs are in $run" >&2; fi
+    case $code in
+        0 | 130 | 143) rm -rf "$run" ;;
+        *) rmdir "$run" 2>/dev/null || echo "$name: failed; logs are in $run" >&2 ;;
+    esac
     exit "$code"
 }
 trap cleanup EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 memtide() { "$bin/memtide" "$@"; }
 on() {  # on HOST COMMAND...: runs a command inside a QEMU host
@@ -65,6 +91,7 @@ manager_port() { sed -nE 's/.*listening on 127\.0\.0\.1:([0-9]+).*/\1/p' "$run/m
 manager_is_up_or_dead() { [[ -n $(manager_port) ]] || ! kill -0 "$manager_pid" 2>/dev/null; }
 start_manager() {  # again after a stop: on the same port, so that the guests' relays find it
     configure
+    : >"$run/manager.out"  # here, and not only by the job below: it is read at once
     "$bin/memtide-fabric-manager" --config "$run/manager.yaml" >"$run/manager.out" 2>>"$run/manager.log" &
     manager_pid=$!
     eventually 30 manager_is_up_or_dead || true
@@ -83,7 +110,7 @@ agent_is_connected() {
 }
 start_rack() {
     rack_is_up=yes
-    memtide rack up "$topology" --run-dir "$run/rack" --while $$ --manager "127.0.0.1:$port" --agent
+    promptly "$bin/memtide" rack up "$topology" --run-dir "$run/rack" --while $$ --manager "127.0.0.1:$port" --agent
     local host
     for host in host0 host1; do eventually 60 agent_is_connected "$host"; done
 }

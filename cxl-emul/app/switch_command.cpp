@@ -67,6 +67,11 @@ int run_switch(const SwitchOptions& options) {
         return daemon::kExitUsage;
     }
     const std::vector<SwitchConfig> configs = selected(*topology, options.name);
+    if (topology->switches.empty()) {
+        std::cerr << fmt::format("{0}: this topology has no switches; `memtide rack up {0}` runs its hosts\n",
+                                 options.file);
+        return daemon::kExitUsage;
+    }
     if (configs.empty()) {
         std::cerr << fmt::format("{}: there is no switch \"{}\"\n", options.file, options.name);
         return daemon::kExitUsage;

@@ -45,6 +45,7 @@ class CpioArchive {
 struct GuestImageOptions {
     std::string helper;        // this program, as the guest sees it: through the host's root file system
     std::string program_path;  // folders put in front of the guest's PATH
+    std::string manager_url;   // MEMTIDE_URL of everything in the guest; empty: there is no manager
 };
 
 // The initramfs of every host of a rack: busybox, the modules for CXL and for the root file system, and the

@@ -50,7 +50,7 @@ std::string second_stage_script(const GuestMaterial& material, const GuestImageO
     return fmt::format(
         R"sh(# Runs as process 1 of the guest, on the host's root file system under an overlay.
 b=/run/memtide/busybox
-export PATH={path} HOME=/root TERM=linux LANG=C.UTF-8
+export PATH={path} HOME=/root TERM=linux LANG=C.UTF-8{manager}
 cd /
 for word in $($b cat /proc/cmdline); do
     case $word in memtide.host=*) $b hostname "${{word#memtide.host=}}" ;; esac
@@ -87,8 +87,11 @@ while :; do
     $b sleep 1
 done
 )sh",
-        fmt::arg("path", shell_word(path)), fmt::arg("modules", shell_word(material.modules())),
-        fmt::arg("version", material.version), fmt::arg("helper", shell_word(options.helper)));
+        fmt::arg("path", shell_word(path)),
+        fmt::arg("manager", options.manager_url.empty() ? std::string()
+                                                        : " MEMTIDE_URL=" + shell_word(options.manager_url)),
+        fmt::arg("modules", shell_word(material.modules())), fmt::arg("version", material.version),
+        fmt::arg("helper", shell_word(options.helper)));
 }
 
 }  // namespace memtide::emul

@@ -380,6 +380,11 @@ asio::awaitable<Result<>> QemuHost::detach(HotplugSlot slot, fmapi::UnbindOption
     co_return detached;
 }
 
+std::string QemuHost::waits_for(const HotplugSlot& slot) const {
+    const auto place = port_place(state_->plan, slot.switch_name.value, slot.vcs, slot.vppb);
+    return place && state_->slots ? state_->slots->waits_for(*place) : std::string();
+}
+
 HostState QemuHost::state() const { return state_->state; }
 const std::string& QemuHost::detail() const { return state_->detail; }
 const HostPlan& QemuHost::plan() const { return state_->plan; }

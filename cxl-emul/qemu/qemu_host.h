@@ -84,6 +84,9 @@ class QemuHost {
     boost::asio::awaitable<Result<>> attach(HotplugDevice device);
     boost::asio::awaitable<Result<>> detach(HotplugSlot slot, fmapi::UnbindOption option);
 
+    // What the detach() of a slot that is under way waits for; empty when it does not.
+    [[nodiscard]] std::string waits_for(const HotplugSlot& slot) const;
+
     [[nodiscard]] HostState state() const;
     [[nodiscard]] const std::string& detail() const;
     [[nodiscard]] const HostPlan& plan() const;

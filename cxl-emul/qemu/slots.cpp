@@ -27,6 +27,11 @@ Slots::Slots(asio::any_io_executor executor, QmpClient& qmp, HotplugTiming timin
 
 void Slots::forget_all() { plugged_.clear(); }
 
+std::string Slots::waits_for(const PortPlace& place) const {
+    const auto found = waiting_.find(place.id);
+    return found == waiting_.end() ? std::string() : found->second;
+}
+
 asio::awaitable<void> Slots::pause(std::chrono::milliseconds time) {
     asio::steady_timer timer(executor_, time);
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -73,6 +78,7 @@ asio::awaitable<Result<>> Slots::detach(PortPlace place, fmapi::UnbindOption opt
     const auto plugged = found->second;
     if (option != fmapi::UnbindOption::kSurpriseHotRemove) {
         auto released = co_await wait_for_guest(place, plugged, option, std::move(helper));
+        waiting_.erase(place.id);
         if (!released) co_return released;
     }
     co_return co_await take_out(place);
@@ -108,8 +114,10 @@ asio::awaitable<Result<>> Slots::ask_helper(const PortPlace& place, std::shared_
         // In use: it is the host's choice when to let go, for as long as the deadline gives it.
         if (released.error().code != ErrorCode::kConflict || steady_clock::now() >= deadline)
             co_return released;
+        waiting_[place.id] = released.error().message;
         co_await pause(5 * timing_.poll);
     }
+    waiting_[place.id] = fmt::format("the power of slot {} to go off", place.slot);
     for (;;) {
         auto indicator = co_await power_indicator(qmp_, place.id);
         if (!indicator) co_return std::unexpected(indicator.error());
@@ -125,6 +133,7 @@ asio::awaitable<Result<>> Slots::ask_helper(const PortPlace& place, std::shared_
 asio::awaitable<Result<>> Slots::press_button(const PortPlace& place, const Plugged& plugged) {
     const auto deadline = steady_clock::now() + timing_.detach_deadline;
     auto next_press = steady_clock::now();
+    waiting_[place.id] = fmt::format("the guest to power slot {} off, whose button was pressed", place.slot);
     while (steady_clock::now() < deadline) {
         auto indicator = co_await power_indicator(qmp_, place.id);
         if (!indicator) co_return std::unexpected(indicator.error());

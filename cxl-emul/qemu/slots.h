@@ -27,6 +27,8 @@ class Slots {
     // Takes the slot's device out; an empty slot is fine. `helper` may be null.
     boost::asio::awaitable<Result<>> detach(PortPlace place, fmapi::UnbindOption option,
                                             std::shared_ptr<GuestHelper> helper);
+    // What the detach() of a slot that is under way waits for, in words; empty when it does not.
+    [[nodiscard]] std::string waits_for(const PortPlace& place) const;
     // QEMU has ended, and every device with it.
     void forget_all();
 
@@ -46,7 +48,8 @@ class Slots {
     boost::asio::any_io_executor executor_;
     QmpClient& qmp_;
     HotplugTiming timing_;
-    std::map<std::string, Plugged> plugged_;  // by port id
+    std::map<std::string, Plugged> plugged_;      // by port id
+    std::map<std::string, std::string> waiting_;  // by port id: for what
     std::uint64_t next_ = 0;
 };
 

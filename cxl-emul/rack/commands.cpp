@@ -17,9 +17,12 @@
 
 #include "common/daemon/exit_code.h"
 #include "cxl-emul/rack/control_client.h"
+#include "cxl-emul/rack/down.h"
 #include "cxl-emul/rack/guest_helper.h"
+#include "cxl-emul/rack/list.h"
 #include "cxl-emul/rack/messages.h"
 #include "cxl-emul/rack/relay.h"
+#include "cxl-emul/rack/report.h"
 #include "cxl-emul/rack/run_folder.h"
 #include "cxl-emul/rack/status_text.h"
 #include "cxl-emul/rack/terminal.h"
@@ -31,16 +34,13 @@ namespace json = boost::json;
 
 namespace {
 
+constexpr const char* kHostText = "Name of a host of the topology: host0";
+
 // What every subcommand of `rack` takes.
 struct Where {
     std::string topology;
     std::string run_folder;
 };
-
-int report(const Error& error) {
-    std::cerr << "memtide-cxl-emul rack: " << error.message << '\n';
-    return daemon::kExitFailure;
-}
 
 // The run folder of a rack that is (to be) up.
 Result<std::string> folder_of(const Where& where) {
@@ -56,33 +56,27 @@ Result<ControlClient> connect(const Where& where) {
     return ControlClient::connect(*folder);
 }
 
-Result<json::object> ask(const Where& where, const json::object& request) {
+Result<json::object> ask(const Where& where, const json::object& request,
+                         const ControlClient::Progress& progress = {}) {
     auto client = connect(where);
     if (!client) return std::unexpected(client.error());
-    return client->ask(request);
+    return client->ask(request, progress);
 }
 
-int run_down(const Where& where) {
+int take_down(const Where& where, bool wipe) {
     auto folder = folder_of(where);
-    if (!folder) return report(folder.error());
-    auto client = ControlClient::connect(*folder);
-    if (!client) return report(client.error());
-    const auto pid = RunFolder::running(*folder);
-    auto done = client->ask({{"op", "down"}});
-    // The supervisor may be gone before its answer was read.
-    if (!done && done.error().code != ErrorCode::kUnavailable) return report(done.error());
-    if (!wait_until_released(*folder)) {
-        return report(
-            {ErrorCode::kTimeout, fmt::format("the supervisor (pid {}) has not ended; see {}/supervisor.log",
-                                              pid.value_or(0), *folder)});
-    }
-    return daemon::kExitOk;
+    return folder ? run_down(*folder, where.topology, wipe) : report(folder.error());
 }
 
-int run_status(const Where& where, bool as_json) {
+struct StatusOptions {
+    bool as_json = false;
+    bool verbose = false;
+};
+
+int run_status(const Where& where, const StatusOptions& options) {
     auto status = ask(where, {{"op", "status"}});
     if (!status) return report(status.error());
-    std::cout << (as_json ? json::serialize(*status) + "\n" : status_text(*status));
+    std::cout << (options.as_json ? json::serialize(*status) + "\n" : status_text(*status, options.verbose));
     return daemon::kExitOk;
 }
 
@@ -151,11 +145,13 @@ int run_bind(const Where& where, const BindOptions& options) {
 
 int run_unbind(const Where& where, const BindOptions& options) {
     const char* how = options.surprise ? "surprise" : options.managed ? "managed" : "wait";
-    auto done = ask(where, {{"op", "unbind"},
-                            {"host", options.host},
-                            {"vppb", options.vppb},
-                            {"switch", options.switch_name},
-                            {"option", how}});
+    const json::object request{{"op", "unbind"},
+                               {"host", options.host},
+                               {"vppb", options.vppb},
+                               {"switch", options.switch_name},
+                               {"option", how}};
+    auto done =
+        ask(where, request, [](const json::object& told) { note("waiting: " + text_of(told, "waiting")); });
     if (!done) return report(done.error());
     std::cout << fmt::format("vPPB {} of {} is unbound\n", options.vppb, options.host);
     return daemon::kExitOk;
@@ -167,7 +163,9 @@ CLI::App* add_action(CLI::App& rack, const char* name, const char* text,
     auto* action = rack.add_subcommand(name, text);
     action->add_option("TOPOLOGY", where->topology, "Topology file (YAML)")->required();
     action->add_option("--run-dir", where->run_folder,
-                       "Folder for control socket and logs (default: /run/memtide/NAME for root)");
+                       "Folder for control socket and logs (default: /run/memtide/NAME for root, else\n"
+                       "$XDG_RUNTIME_DIR/memtide/NAME, or /tmp/memtide-UID/NAME without that variable;\n"
+                       "NAME is the topology's)");
     return action;
 }
 
@@ -188,6 +186,14 @@ void add_up(CLI::App& rack, std::function<int()>& chosen) {
         ->check(CLI::PositiveNumber);
     up->add_option("--timeout", options->timeout_seconds, "Seconds to wait for the hosts")
         ->capture_default_str();
+    up->add_flag("--check-config", options->check_config, "Only check the file, and start nothing");
+    up->footer(
+        "Examples:\n"
+        "  rack up config/topologies/one-switch-one-mld.yaml\n"
+        "  rack up config/topologies/one-switch-one-mld.yaml --manager 127.0.0.1:8080 --agent\n"
+        "  rack up config/topologies/direct-one-host.yaml --append 'cxl_core.dyndbg=+p'\n"
+        "  rack up my-rack.yaml --check-config\n"
+        "Then: rack exec, bind, unbind, console, status; rack down stops it. docs/rack.md tells more.");
     up->callback([where, options, &chosen] {
         chosen = [where, options] {
             options->topology = where->topology;
@@ -202,7 +208,7 @@ void add_exec(CLI::App& rack, std::function<int()>& chosen) {
     auto options = std::make_shared<ExecOptions>();
     auto* exec =
         add_action(rack, "exec", "Run a command in a host; its streams and its exit code are ours", where);
-    exec->add_option("HOST", options->host, "Host of the topology")->required();
+    exec->add_option("HOST", options->host, kHostText)->required();
     exec->add_option("COMMAND", options->command, "Command and arguments, after --")->required();
     exec->add_option("-C,--directory", options->folder, "Folder to run in (default: the current one)");
     exec->add_option("-e,--env", options->environment, "NAME=VALUE for the command")->allow_extra_args(false);
@@ -215,20 +221,26 @@ void add_exec(CLI::App& rack, std::function<int()>& chosen) {
         [where, options, &chosen] { chosen = [where, options] { return run_exec(*where, *options); }; });
 }
 
+void add_slot(CLI::App& action, BindOptions& options) {
+    action.add_option("HOST", options.host, kHostText)->required();
+    action
+        .add_option("VPPB", options.vppb,
+                    "Slot of the host, from 0: a virtual PCI-to-PCI bridge of its virtual switch")
+        ->required();
+}
+
 void add_bindings(CLI::App& rack, std::function<int()>& chosen) {
     auto where = std::make_shared<Where>();
     auto options = std::make_shared<BindOptions>();
     auto* bind = add_action(rack, "bind", "Plug a device into a vPPB of a host, by FM API", where);
-    bind->add_option("HOST", options->host)->required();
-    bind->add_option("VPPB", options->vppb)->required();
+    add_slot(*bind, *options);
     bind->add_option("DEVICE", options->device, "Name of an SLD, or of an MLD with the LD: mld0:1")
         ->required();
     bind->callback(
         [where, options, &chosen] { chosen = [where, options] { return run_bind(*where, *options); }; });
 
     auto* unbind = add_action(rack, "unbind", "Take out what is in a vPPB of a host, by FM API", where);
-    unbind->add_option("HOST", options->host)->required();
-    unbind->add_option("VPPB", options->vppb)->required();
+    add_slot(*unbind, *options);
     unbind->add_option("--switch", options->switch_name, "When the host is attached to several");
     auto* managed =
         unbind->add_flag("--managed", options->managed,
@@ -239,6 +251,22 @@ void add_bindings(CLI::App& rack, std::function<int()>& chosen) {
         [where, options, &chosen] { chosen = [where, options] { return run_unbind(*where, *options); }; });
 }
 
+void add_looks(CLI::App& rack, std::function<int()>& chosen) {
+    auto where = std::make_shared<Where>();
+    auto options = std::make_shared<StatusOptions>();
+    auto* status = add_action(rack, "status", "Show hosts, switches and what is bound where", where);
+    status->add_flag("--json", options->as_json, "For programs");
+    status->add_flag("-v,--verbose", options->verbose, "Also the topology file, and why KVM is used or not");
+    status->callback(
+        [where, options, &chosen] { chosen = [where, options] { return run_status(*where, *options); }; });
+
+    auto as_json = std::make_shared<bool>(false);
+    auto* list = rack.add_subcommand(
+        "list", "Show the racks of this user that run, but for those started with --run-dir");
+    list->add_flag("--json", *as_json, "For programs: the status of each");
+    list->callback([as_json, &chosen] { chosen = [as_json] { return run_list(*as_json); }; });
+}
+
 }  // namespace
 
 void add_rack_commands(CLI::App& app, std::function<int()>& chosen) {
@@ -247,21 +275,19 @@ void add_rack_commands(CLI::App& app, std::function<int()>& chosen) {
     rack->require_subcommand(1);
     add_up(*rack, chosen);
 
-    auto where = std::make_shared<Where>();
-    auto* down = add_action(*rack, "down", "Shut the hosts down and stop the switches", where);
-    down->callback([where, &chosen] { chosen = [where] { return run_down(*where); }; });
+    add_looks(*rack, chosen);
 
-    auto as_json = std::make_shared<bool>(false);
-    auto* status = add_action(*rack, "status", "Show hosts, switches and what is bound where", where);
-    status->add_flag("--json", *as_json, "For programs");
-    status->callback(
-        [where, as_json, &chosen] { chosen = [where, as_json] { return run_status(*where, *as_json); }; });
+    auto where = std::make_shared<Where>();
+    auto wipe = std::make_shared<bool>(false);
+    auto* down = add_action(*rack, "down", "Shut the hosts down and stop the switches", where);
+    down->add_flag("--wipe", *wipe, "Then remove the files with what the topology's devices hold");
+    down->callback([where, wipe, &chosen] { chosen = [where, wipe] { return take_down(*where, *wipe); }; });
 
     add_exec(*rack, chosen);
 
     auto host = std::make_shared<std::string>();
     auto* console = add_action(*rack, "console", "Attach to a host's serial console; Ctrl-] leaves", where);
-    console->add_option("HOST", *host)->required();
+    console->add_option("HOST", *host, kHostText)->required();
     console->callback(
         [where, host, &chosen] { chosen = [where, host] { return run_console(*where, *host); }; });
 

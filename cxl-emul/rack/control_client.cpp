@@ -81,13 +81,15 @@ Result<Frame> ControlClient::receive() {
     }
 }
 
-Result<boost::json::object> ControlClient::ask(const boost::json::object& message) {
+Result<boost::json::object> ControlClient::ask(const boost::json::object& message, const Progress& progress) {
     auto sent = send(request(1, message));
     if (!sent) return std::unexpected(sent.error());
     for (;;) {
         auto frame = receive();
         if (!frame) return std::unexpected(frame.error());
         if (frame->type == FrameType::kReply) return read_reply(*frame);
+        if (frame->type != FrameType::kProgress || !progress) continue;
+        if (const auto told = parse_message(*frame)) progress(*told);
     }
 }
 

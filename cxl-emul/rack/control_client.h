@@ -1,6 +1,6 @@
 #pragma once
 
-#include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,8 +20,9 @@ class ControlClient {
     ControlClient& operator=(ControlClient&&) = delete;
     ~ControlClient();
 
-    // Sends a request, and gives its reply; progress is dropped.
-    Result<boost::json::object> ask(const boost::json::object& request);
+    // Sends a request, and gives its reply; what is told on the way goes to `progress`.
+    using Progress = std::function<void(const boost::json::object&)>;
+    Result<boost::json::object> ask(const boost::json::object& request, const Progress& progress = {});
     Result<> send(const Frame& frame);
     // The next frame; blocks. kUnavailable when the supervisor ended.
     Result<Frame> receive();

@@ -144,8 +144,11 @@ asio::awaitable<Result<json::object>> ControlServer::State::answer(std::shared_p
     if (op == "bind")
         co_return co_await rack.bind(text_of(request, "host"), vppb, text_of(request, "device"));
     if (op == "unbind") {
+        Rack::Waiting waiting = [client, stream](const std::string& what) {
+            client->send(progress(stream, {{"waiting", what}}));
+        };
         co_return co_await rack.unbind(text_of(request, "host"), text_of(request, "switch"), vppb,
-                                       unbind_option(text_of(request, "option")));
+                                       unbind_option(text_of(request, "option")), std::move(waiting));
     }
     if (op == "down") {
         auto stopped = std::make_shared<bool>(false);

@@ -1,9 +1,11 @@
 #include "cxl-emul/rack/guest_cxl.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -61,6 +63,16 @@ std::vector<std::string> online_blocks(const fs::path& sysfs, std::uint64_t star
     return online;
 }
 
+std::string online_text(const std::vector<std::string>& blocks) {
+    constexpr std::size_t kNamed = 8;
+    const auto named = std::span(blocks).first(std::min(blocks.size(), kNamed));
+    const auto others = blocks.size() - named.size();
+    return fmt::format(
+        "{} online ({}{})",
+        blocks.size() == 1 ? "1 memory block is" : fmt::format("{} memory blocks are", blocks.size()),
+        fmt::join(named, ", "), others > 0 ? fmt::format(" and {} more", others) : "");
+}
+
 // Regions that an endpoint decoder of a memdev takes part in.
 std::vector<std::string> regions_of(const fs::path& devices, const std::string& memdev) {
     std::vector<std::string> regions;
@@ -114,8 +126,7 @@ Result<> check_slot_unused(const std::string& sysfs, unsigned slot) {
             const auto online = online_blocks(root, *start, *size);
             if (online.empty()) continue;
             return fail(ErrorCode::kConflict,
-                        fmt::format("{} of {} is in use: {} memory blocks are online ({})", region, memdev,
-                                    online.size(), online.front()));
+                        fmt::format("{} of {} is in use: {}", region, memdev, online_text(online)));
         }
     }
     return {};

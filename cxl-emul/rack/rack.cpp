@@ -1,5 +1,6 @@
 #include "cxl-emul/rack/rack.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <set>
@@ -79,8 +80,9 @@ Result<> check_free(const std::vector<VppbStatus>& vppbs, const VcsPlace& to, un
     for (const auto& entry : vppbs) {
         if (entry.state == VppbStatus::State::kUnbound) continue;
         if (entry.vcs == to.vcs && entry.vppb == vppb) {
-            return fail(ErrorCode::kConflict, fmt::format("vPPB {} of {} already has {}", vppb,
-                                                          entry.host.value, entry.device.value));
+            const auto ld = entry.ld == kWholeDevice ? std::string() : fmt::format(":{}", entry.ld.value);
+            return fail(ErrorCode::kConflict, fmt::format("vPPB {} of {} already has {}{}", vppb,
+                                                          entry.host.value, entry.device.value, ld));
         }
         if (entry.port == from.port && entry.ld.value == from.ld) {
             return fail(ErrorCode::kConflict,
@@ -88,6 +90,25 @@ Result<> check_free(const std::vector<VppbStatus>& vppbs, const VcsPlace& to, un
         }
     }
     return {};
+}
+
+bool is_unbound(const std::vector<VppbStatus>& vppbs, const VcsPlace& at, unsigned vppb) {
+    return std::ranges::any_of(vppbs, [&](const VppbStatus& entry) {
+        return entry.vcs == at.vcs && entry.vppb == vppb && entry.state == VppbStatus::State::kUnbound;
+    });
+}
+
+// Tells what an unbind waits for, whenever that changes, until it has ended.
+asio::awaitable<void> tell_waiting(std::shared_ptr<RackHotplug> hotplug, HotplugSlot slot,
+                                   std::function<void(const std::string&)> waiting,
+                                   std::shared_ptr<bool> ended) {
+    std::string last;
+    while (!*ended) {
+        auto now = hotplug->waits_for(slot);
+        if (!now.empty() && now != last) waiting(now);
+        last = std::move(now);
+        co_await pause(std::chrono::milliseconds(200));
+    }
 }
 
 const char* name_of(VppbStatus::State state) {
@@ -174,6 +195,7 @@ Result<> Rack::State::prepare_image() {
     GuestImageOptions image_options;
     image_options.helper = options.program;
     image_options.program_path = options.program.substr(0, options.program.rfind('/'));
+    if (!options.manager.empty()) image_options.manager_url = kManagerUrlInGuest;
     auto image = build_guest_image(options.material, image_options);
     if (!image) return std::unexpected(image.error());
     return write_file(folder + "/initramfs", *image);
@@ -252,7 +274,7 @@ Result<std::shared_ptr<RackHost>> Rack::host(const std::string& name) const {
     }
     if (state_->options.topology.find_host(HostId(name)))
         return fail(ErrorCode::kUnavailable, "host " + name + " has not been started yet");
-    return fail(ErrorCode::kNotFound, "no host named " + name);
+    return std::unexpected(no_such_host(state_->options.topology, name));
 }
 
 bool Rack::ready() const {
@@ -328,7 +350,7 @@ asio::awaitable<Result<json::object>> Rack::bind(std::string host, unsigned vppb
     auto done = co_await run_in_background(*on, fmapi::Opcode::kBindVppb, fmapi::encode(request));
     if (!done) {
         const auto why = state->hotplug->last_error(on->name().value, request.vcs, request.vppb);
-        if (!why.empty()) done.error().message += ": " + why;
+        if (!why.empty()) done.error().message = why;  // says more than the return code that it became
         co_return std::unexpected(done.error());
     }
     const auto vppbs = co_await on->vppbs();
@@ -339,7 +361,7 @@ asio::awaitable<Result<json::object>> Rack::bind(std::string host, unsigned vppb
 }
 
 asio::awaitable<Result<json::object>> Rack::unbind(std::string host, std::string switch_name, unsigned vppb,
-                                                   fmapi::UnbindOption option) {
+                                                   fmapi::UnbindOption option, Waiting waiting) {
     auto state = state_;
     const auto* in =
         switch_name.empty() ? nullptr : state->options.topology.find_switch(SwitchId(switch_name));
@@ -351,14 +373,23 @@ asio::awaitable<Result<json::object>> Rack::unbind(std::string host, std::string
                                                                 at->vppbs - 1, at->in->name.value));
     }
     auto* on = state->find_switch(at->in->name);
+    const auto before = co_await on->vppbs();
+    if (is_unbound(before, *at, vppb))
+        co_return fail(ErrorCode::kConflict, fmt::format("nothing is bound at vPPB {} of {}", vppb, host));
     fmapi::UnbindVppbRequest request;
     request.vcs = at->vcs;
     request.vppb = static_cast<std::uint8_t>(vppb);
     request.option = option;
+    const auto ended = std::make_shared<bool>(false);
+    HotplugSlot slot{
+        .switch_name = at->in->name, .host = HostId(host), .vcs = request.vcs, .vppb = request.vppb};
+    asio::co_spawn(state->executor, tell_waiting(state->hotplug, std::move(slot), std::move(waiting), ended),
+                   asio::detached);
     auto done = co_await run_in_background(*on, fmapi::Opcode::kUnbindVppb, fmapi::encode(request));
+    *ended = true;
     if (!done) {
         const auto why = state->hotplug->last_error(on->name().value, request.vcs, request.vppb);
-        if (!why.empty()) done.error().message += ": " + why;
+        if (!why.empty()) done.error().message = why;  // says more than the return code that it became
         co_return std::unexpected(done.error());
     }
     co_return json::object();

@@ -41,8 +41,11 @@ class Rack {
     // as any manager. `switch_name` may be empty when the host is attached to one switch only.
     boost::asio::awaitable<Result<boost::json::object>> bind(std::string host, unsigned vppb,
                                                              std::string device);
+    // `waiting` is told what the unbind waits for, as long as it does: "region0 of mem0 is in use: ...".
+    using Waiting = std::function<void(const std::string&)>;
     boost::asio::awaitable<Result<boost::json::object>> unbind(std::string host, std::string switch_name,
-                                                               unsigned vppb, fmapi::UnbindOption option);
+                                                               unsigned vppb, fmapi::UnbindOption option,
+                                                               Waiting waiting);
 
     // Called (soon, from the executor) when something that status() shows has changed.
     void on_change(std::function<void()> listener) { changed_ = std::move(listener); }

@@ -50,6 +50,11 @@ asio::awaitable<Result<>> RackHotplug::detach(HotplugSlot slot, fmapi::UnbindOpt
     co_return remember(slot, "unplug", std::move(detached));
 }
 
+std::string RackHotplug::waits_for(const HotplugSlot& slot) const {
+    const auto host = hosts_.find(slot.host.value);
+    return host == hosts_.end() ? std::string() : host->second->qemu().waits_for(slot);
+}
+
 std::string RackHotplug::last_error(const std::string& switch_name, std::uint8_t vcs,
                                     std::uint8_t vppb) const {
     const auto found = errors_.find(key(switch_name, vcs, vppb));

@@ -24,6 +24,9 @@ class RackHotplug : public HotplugBackend {
     [[nodiscard]] std::string last_error(const std::string& switch_name, std::uint8_t vcs,
                                          std::uint8_t vppb) const;
 
+    // What the unbind of the slot that is under way waits for; empty when there is none, or it does not wait.
+    [[nodiscard]] std::string waits_for(const HotplugSlot& slot) const;
+
   private:
     Result<> remember(const HotplugSlot& slot, const char* what, Result<> result);
     std::map<std::string, std::shared_ptr<RackHost>> hosts_;

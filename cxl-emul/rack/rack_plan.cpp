@@ -27,7 +27,29 @@ std::string device_names(const Topology& topology) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+Error no_such_device(const Topology& topology, const std::string& name) {
+    for (const auto& host : topology.hosts) {
+        for (const auto& device : host.devices) {
+            if (device.name.value == name)
+                return {ErrorCode::kInvalidArgument,
+                        fmt::format("{} is on a root port of {}, there from power-on: only a device behind a "
+                                    "switch can be bound",
+                                    name, host.name.value)};
+        }
+    }
+    const auto names = device_names(topology);
+    return {ErrorCode::kNotFound,
+            fmt::format("no device named {}; {}", name,
+                        names.empty() ? "no switch of this topology has any" : "there is " + names)};
+}
+
 }  // namespace
+
+Error no_such_host(const Topology& topology, const std::string& name) {
+    std::vector<std::string> names;
+    for (const auto& host : topology.hosts) names.push_back(host.name.value);
+    return {ErrorCode::kNotFound, fmt::format("no host named {}; there is {}", name, fmt::join(names, ", "))};
+}
 
 Result<HostPlan> plan_host(const Topology& topology, const HostConfig& host, const RackSettings& settings,
                            const std::string& folder) {
@@ -85,12 +107,11 @@ Result<DevicePlace> find_device(const Topology& topology, const std::string& nam
         }
         return DevicePlace{&in, port->id, ld};
     }
-    return fail(ErrorCode::kNotFound,
-                fmt::format("no device named {}; there is {}", device_name, device_names(topology)));
+    return std::unexpected(no_such_device(topology, device_name));
 }
 
 Result<VcsPlace> find_vcs(const Topology& topology, const std::string& host, const SwitchConfig* in) {
-    if (!topology.find_host(HostId(host))) return fail(ErrorCode::kNotFound, "no host named " + host);
+    if (!topology.find_host(HostId(host))) return std::unexpected(no_such_host(topology, host));
     std::vector<VcsPlace> found;
     for (const auto& candidate : topology.switches) {
         if (in && in != &candidate) continue;

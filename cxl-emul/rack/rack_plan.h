@@ -23,6 +23,9 @@ struct RackSettings {
 Result<HostPlan> plan_host(const Topology& topology, const HostConfig& host, const RackSettings& settings,
                            const std::string& folder);
 
+// kNotFound that names the hosts there are.
+Error no_such_host(const Topology& topology, const std::string& name);
+
 // Where a device is: "mld0:1" -> the switch that has it, its port there, and the LD (FFFFh for an SLD).
 struct DevicePlace {
     const SwitchConfig* in = nullptr;

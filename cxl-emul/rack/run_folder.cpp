@@ -33,11 +33,15 @@ Result<> check_owner(const std::string& path) {
 std::string lock_path(const std::string& folder) { return folder + "/supervisor.pid"; }
 }  // namespace
 
-std::string RunFolder::default_path(const std::string& topology_name) {
-    if (::geteuid() == 0) return "/run/memtide/" + topology_name;
+std::string RunFolder::default_parent() {
+    if (::geteuid() == 0) return "/run/memtide";
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-    if (runtime && *runtime) return std::string(runtime) + "/memtide/" + topology_name;
-    return fmt::format("/tmp/memtide-{}/{}", ::geteuid(), topology_name);
+    if (runtime && *runtime) return std::string(runtime) + "/memtide";
+    return fmt::format("/tmp/memtide-{}", ::geteuid());
+}
+
+std::string RunFolder::default_path(const std::string& topology_name) {
+    return default_parent() + "/" + topology_name;
 }
 
 std::optional<pid_t> RunFolder::running(const std::string& path) {

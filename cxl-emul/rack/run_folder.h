@@ -15,6 +15,7 @@ class RunFolder {
   public:
     // /run/memtide/NAME for root, else $XDG_RUNTIME_DIR/memtide/NAME or /tmp/memtide-UID/NAME.
     static std::string default_path(const std::string& topology_name);
+    static std::string default_parent();
     // Creates the folder and takes the lock; clears what a former rack left there. kAlreadyExists with
     // "already running (pid N)"; kInvalidArgument when a unix socket cannot have a path as long as this.
     static Result<RunFolder> claim(const std::string& path);

@@ -39,10 +39,20 @@ std::string device_text(const json::object& vppb) {
 
 }  // namespace
 
-std::string status_text(const json::object& status) {
-    std::string out = fmt::format("rack {} (pid {}), {}; {}: {}\n", text_of(status, "name"),
-                                  number_text(status, "pid"), text_of(status, "run_folder"),
-                                  text_of(status, "accelerator"), text_of(status, "accelerator_reason"));
+std::string accelerator_text(const json::object& status) {
+    return text_of(status, "accelerator") == "kvm" ? "with KVM" : "without KVM (slower)";
+}
+
+std::string status_text(const json::object& status, bool verbose) {
+    std::string out =
+        fmt::format("rack {} (pid {}), {}; {}\n", text_of(status, "name"), number_text(status, "pid"),
+                    text_of(status, "run_folder"), accelerator_text(status));
+    if (verbose) {
+        out += fmt::format("topology: {}\n{}: {}\n", text_of(status, "topology"), accelerator_text(status),
+                           text_of(status, "accelerator_reason"));
+        if (const auto manager = text_of(status, "manager"); !manager.empty())
+            out += "manager: " + manager + "\n";
+    }
     if (const auto why = text_of(status, "failure"); !why.empty()) out += "failure: " + why + "\n";
 
     Table hosts({"HOST", "STATE", "PID", "BOOT", "KERNEL", "AGENT", "DETAIL"});
@@ -70,6 +80,21 @@ std::string status_text(const json::object& status) {
     out += "\n" + switches.text();
     out += !bindings.empty() ? "\n" + bindings.text() : "\nnothing is bound\n";
     return out;
+}
+
+std::string list_text(const json::array& racks) {
+    Table table({"RACK", "PID", "HOSTS", "TOPOLOGY", "RUN FOLDER"});
+    for (const auto& rack : racks) {
+        if (!rack.is_object()) continue;
+        const auto& status = rack.get_object();
+        std::vector<std::string> hosts;
+        for (const auto& host : objects(status, "hosts"))
+            hosts.push_back(fmt::format("{} {}", text_of(host, "name"), text_of(host, "state")));
+        table.add({text_of(status, "name"), number_text(status, "pid"),
+                   or_dash(fmt::format("{}", fmt::join(hosts, ", "))), text_of(status, "topology"),
+                   text_of(status, "run_folder")});
+    }
+    return table.text();
 }
 
 std::string boot_progress_text(const json::object& status) {

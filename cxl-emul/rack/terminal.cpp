@@ -55,7 +55,7 @@ class GuestCommand {
     Result<int> run(const boost::json::object& exec_request) {
         auto sent = client_.send(request(kStream, exec_request));
         if (sent && !input_open_) sent = client_.send({FrameType::kInputEnd, kStream, {}});
-        if (!sent) return std::unexpected(sent.error());
+        if (!sent) return last_words(sent.error());
         catch_signals();
         while (!code_) {
             const bool may_read = input_open_ && credit_ > 0;
@@ -68,12 +68,19 @@ class GuestCommand {
             if (wait[1].revents != 0) done = forward_signal();
             if (done && wait[2].revents != 0) done = read_input();
             if (done && wait[0].revents != 0) done = take_frames();
-            if (!done) return std::unexpected(done.error());
+            if (!done) return last_words(done.error());
         }
         return *code_;
     }
 
   private:
+    // A supervisor that takes no more has often said why.
+    Result<int> last_words(const Error& error) {
+        const auto said = take_frames();
+        if (code_) return *code_;
+        return std::unexpected(said ? error : said.error());
+    }
+
     void catch_signals() {
         if (::pipe2(signals_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
         signal_pipe = signals_[1];
@@ -204,7 +211,7 @@ bool type_input(ControlClient& client) {
 int run_in_guest(ControlClient client, const boost::json::object& exec_request, bool with_input) {
     auto code = GuestCommand(std::move(client), with_input).run(exec_request);
     if (code) return *code;
-    std::cerr << "memtide-cxl-emul rack exec: " << code.error().message << '\n';
+    std::cerr << "rack exec: " << code.error().message << '\n';
     return kExecFailed;
 }
 

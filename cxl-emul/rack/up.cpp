@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/daemon/exit_code.h"
@@ -22,8 +23,11 @@
 #include "cxl-emul/qemu/command_line.h"
 #include "cxl-emul/qemu/guest_image.h"
 #include "cxl-emul/rack/control_client.h"
+#include "cxl-emul/rack/down.h"
 #include "cxl-emul/rack/loopback_address.h"
 #include "cxl-emul/rack/messages.h"
+#include "cxl-emul/rack/rack_plan.h"
+#include "cxl-emul/rack/report.h"
 #include "cxl-emul/rack/run_folder.h"
 #include "cxl-emul/rack/status_text.h"
 #include "cxl-emul/rack/supervisor.h"
@@ -36,8 +40,8 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr const char* kAgentProgram = "memtide-tiering-agent";
-volatile std::sig_atomic_t interrupted = 0;
-extern "C" void note_interrupt(int) { interrupted = 1; }
+volatile std::sig_atomic_t interrupted = 0;  // the signal that wants us gone
+extern "C" void note_interrupt(int signal) { interrupted = signal; }
 
 bool in_path(const std::string& program) {
     const char* path = std::getenv("PATH");
@@ -62,16 +66,35 @@ Result<std::vector<std::string>> agent_command(const UpOptions& options, const s
     return std::vector<std::string>{agent.string(), "--manager", kManagerUrlInGuest};
 }
 
+Result<> need_hosts(const UpOptions& options, const Topology& topology) {
+    if (!topology.hosts.empty()) return {};
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} has no hosts; to run its switches alone: memtide-cxl-emul switch", options.topology));
+}
+
+// Everything that can be said about a rack without this machine.
+int check_hosts(const UpOptions& options, const Topology& topology) {
+    auto checked = need_hosts(options, topology);
+    for (const auto& host : topology.hosts) {
+        if (!checked) break;
+        auto plan = plan_host(topology, host, {}, "/run/memtide");
+        if (!plan) checked = std::unexpected(std::move(plan.error()).with_context("host " + host.name.value));
+    }
+    if (!checked) {
+        report(checked.error());
+        return daemon::kExitUsage;
+    }
+    std::cout << options.topology << ": ok\n";
+    return daemon::kExitOk;
+}
+
 // Everything that can be known to be missing before anything is started.
 Result<RackOptions> prepare(const UpOptions& options, Topology topology) {
     RackOptions rack;
     rack.topology = std::move(topology);
     rack.topology_path = fs::absolute(options.topology).string();
-    if (rack.topology.hosts.empty()) {
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{} has no hosts; to run its switches alone: memtide-cxl-emul switch",
-                                options.topology));
-    }
+    if (auto there = need_hosts(options, rack.topology); !there) return std::unexpected(there.error());
     if (!options.manager.empty()) {
         if (auto address = parse_loopback_address(options.manager); !address)
             return std::unexpected(address.error());
@@ -161,7 +184,8 @@ class BootProgress {
         const auto text = boot_progress_text(status);
         const auto seconds = std::chrono::duration<double>(steady_clock::now() - started_).count();
         if (terminal_) {
-            std::cerr << fmt::format("\r\033[K[{:5.1f}s] {}", seconds, text) << std::flush;
+            const auto line = fmt::format("[{:5.1f}s] {}", seconds, text);
+            std::cerr << "\r\033[K" << std::string_view(line).substr(0, room()) << std::flush;
         } else if (text != last_) {
             std::cerr << fmt::format("[{:5.1f}s] {}\n", seconds, text);
         }
@@ -172,6 +196,13 @@ class BootProgress {
     }
 
   private:
+    // A line that goes on in the next one could not be written over. The last column stays free, where some
+    // terminals wrap already.
+    static std::size_t room() {
+        winsize size{};
+        const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+        return known ? size.ws_col - 1U : 79U;
+    }
     steady_clock::time_point started_ = steady_clock::now();
     bool terminal_ = ::isatty(STDERR_FILENO) == 1;
     std::string last_;
@@ -184,7 +215,7 @@ Result<boost::json::object> watch_boot(const std::string& folder, std::uint64_t 
     if (!sent) return std::unexpected(sent.error());
     BootProgress progress;
     for (;;) {
-        if (interrupted) {
+        if (interrupted != 0) {
             progress.end();
             return fail(ErrorCode::kCancelled, "interrupted");
         }
@@ -205,23 +236,16 @@ Result<boost::json::object> watch_boot(const std::string& folder, std::uint64_t 
 }
 
 int give_up(const std::string& folder, const Error& error) {
-    std::cerr << "memtide-cxl-emul rack: " << error.message << '\n';
+    if (interrupted == 0) report(error);
     if (auto client = ControlClient::connect(folder)) static_cast<void>(client->ask({{"op", "down"}}));
     wait_until_released(folder);
-    std::cerr << "memtide-cxl-emul rack: taken down again; logs are in " << folder << '\n';
-    return interrupted ? 130 : daemon::kExitFailure;
+    note((interrupted != 0 ? "interrupted, and taken down again; logs are in "
+                           : "taken down again; logs are in ") +
+         folder);
+    return interrupted != 0 ? 128 + interrupted : daemon::kExitFailure;
 }
 
 }  // namespace
-
-bool wait_until_released(const std::string& run_folder) {
-    const auto deadline = steady_clock::now() + std::chrono::seconds(30);
-    while (RunFolder::running(run_folder)) {
-        if (steady_clock::now() >= deadline) return false;
-        ::poll(nullptr, 0, 20);
-    }
-    return true;
-}
 
 int run_up(const UpOptions& options) {
     auto topology = load_topology(options.topology);
@@ -229,31 +253,28 @@ int run_up(const UpOptions& options) {
         std::cerr << topology.error().message << '\n';
         return daemon::kExitUsage;
     }
+    if (options.check_config) return check_hosts(options, *topology);
     const auto path = options.run_folder.empty() ? RunFolder::default_path(topology->name)
                                                  : fs::absolute(options.run_folder).string();
     auto rack = prepare(options, std::move(*topology));
     auto folder = rack ? RunFolder::claim(path) : std::unexpected(rack.error());
     if (!folder) {
-        std::cerr << "memtide-cxl-emul rack: " << folder.error().message << '\n';
+        report(folder.error());
         return folder.error().code == ErrorCode::kInvalidArgument ? daemon::kExitUsage : daemon::kExitFailure;
     }
     if (::geteuid() != 0) {
-        std::cerr
-            << "memtide-cxl-emul rack: not root: the hosts see only those files of this machine that you may "
-               "read, and KVM only if you may open /dev/kvm\n";
+        note(
+            "not root: the hosts see only those files of this machine that you may read, and KVM only if you "
+            "may open /dev/kvm");
     }
     const auto name = rack->topology.name;
     std::signal(SIGINT, note_interrupt);
     std::signal(SIGTERM, note_interrupt);
     auto started = start_supervisor(std::move(*rack), std::move(*folder));
-    if (!started) {
-        std::cerr << "memtide-cxl-emul rack: " << started.error().message << '\n';
-        return daemon::kExitFailure;
-    }
+    if (!started) return report(started.error());
     auto status = watch_boot(path, options.timeout_seconds);
     if (!status) return give_up(path, status.error());
-    std::cout << fmt::format("rack {} is up ({}: {}): {}\nrun folder: {}\n", name,
-                             text_of(*status, "accelerator"), text_of(*status, "accelerator_reason"),
+    std::cout << fmt::format("rack {} is up, {}: {}\nrun folder: {}\n", name, accelerator_text(*status),
                              boot_progress_text(*status), path);
     return daemon::kExitOk;
 }

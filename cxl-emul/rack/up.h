@@ -13,14 +13,12 @@ struct UpOptions {
     bool no_kvm = false;
     std::string kernel_arguments;
     std::uint64_t timeout_seconds = 180;
-    int while_process = 0;  // pid; 0: until `rack down`
+    int while_process = 0;      // pid; 0: until `rack down`
+    bool check_config = false;  // only check the topology
 };
 
 // `rack up`: checks what is needed, starts the supervisor as a daemon, and shows the hosts boot until all are
 // ready. When they do not get ready, says why and takes the rack down again. Gives the exit code.
 int run_up(const UpOptions& options);
-
-// Waits until the supervisor of a run folder has ended; false when it has not for 30 s.
-bool wait_until_released(const std::string& run_folder);
 
 }  // namespace memtide::emul

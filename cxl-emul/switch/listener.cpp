@@ -8,6 +8,8 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -58,6 +60,18 @@ Occupant occupant_of(const std::string& path) {
     const bool refused = status_code != 0 && errno == ECONNREFUSED;
     ::close(fd);
     return refused ? Occupant::kDeadSocket : Occupant::kLivingSocket;
+}
+
+// A peer whose machine or network is gone is noticed within a minute, not never.
+void keep_alive(int fd) {
+    constexpr int kYes = 1;
+    constexpr int kIdleSeconds = 30;
+    constexpr int kIntervalSeconds = 10;
+    constexpr int kProbes = 3;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &kYes, sizeof(kYes));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kIdleSeconds, sizeof(kIdleSeconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kIntervalSeconds, sizeof(kIntervalSeconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof(kProbes));
 }
 
 }  // namespace
@@ -118,6 +132,7 @@ asio::awaitable<Result<StreamSocket>> Listener::accept() {
         if (!error) {
             error_code ignored;  // answers are small and waited for
             accepted.set_option(tcp::no_delay(true), ignored);
+            keep_alive(accepted.native_handle());
             socket.emplace(std::move(accepted));
         }
     } else {

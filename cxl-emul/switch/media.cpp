@@ -112,6 +112,13 @@ Result<> check_ownership(const std::string& path, int fd) {
     return {};
 }
 
+Result<> lock(const std::string& path, int fd) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
+    if (errno != EWOULDBLOCK) return io_error("lock media", path, errno);
+    return fail(ErrorCode::kAlreadyExists,
+                fmt::format("media {} is in use by another switch that runs this topology", path));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<MediaFile>> MediaFile::open(const std::string& path, Bytes size) {
@@ -126,11 +133,7 @@ Result<std::unique_ptr<MediaFile>> MediaFile::open(const std::string& path, Byte
     }
     std::unique_ptr<MediaFile> file(new MediaFile(path, size, fd));
     if (auto ours = check_ownership(path, fd); !ours) return std::unexpected(ours.error());
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK) return io_error("lock media", path, errno);
-        return fail(ErrorCode::kAlreadyExists,
-                    fmt::format("media {} is in use by another switch that runs this topology", path));
-    }
+    if (auto free = lock(path, fd); !free) return std::unexpected(free.error());
     struct stat status{};
     if (fstat(fd, &status) != 0) return io_error("look at media", path, errno);
     // A larger file keeps its tail: the topology may grow again.
@@ -138,6 +141,23 @@ Result<std::unique_ptr<MediaFile>> MediaFile::open(const std::string& path, Byte
         ftruncate(fd, static_cast<off_t>(size.value)) != 0)
         return io_error(fmt::format("extend media to {}:", format_bytes(size)), path, errno);
     return file;
+}
+
+Result<bool> MediaFile::remove(const std::string& path) {
+    // O_NONBLOCK: whatever is there must not make us wait.
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        if (errno == ENOENT) return false;
+        if (errno == ELOOP)
+            return fail(ErrorCode::kPermission, fmt::format("remove media {}: it is a symbolic link", path));
+        return io_error("remove media", path, errno);
+    }
+    const std::unique_ptr<MediaFile> file(new MediaFile(path, Bytes{}, fd));
+    if (auto ours = check_ownership(path, fd); !ours) return std::unexpected(ours.error());
+    if (auto free = lock(path, fd); !free) return std::unexpected(free.error());
+    if (auto same = file->check(); !same) return std::unexpected(same.error());
+    if (unlink(path.c_str()) != 0) return io_error("remove media", path, errno);
+    return true;
 }
 
 MediaFile::MediaFile(std::string path, Bytes size, int fd) : path_(std::move(path)), size_(size), fd_(fd) {}

@@ -23,6 +23,9 @@ class MediaFile {
     // another process has it locked, kPermission when it is somebody else's or a symbolic link, kExhausted on
     // a full disk, kNotFound when the folder is missing, kIo.
     static Result<std::unique_ptr<MediaFile>> open(const std::string& path, Bytes size);
+    // Removes the file at `path`, if there is one; false when there is none. Errors: kPermission when it is
+    // somebody else's, a symbolic link or no regular file; kAlreadyExists when a switch uses it; kIo.
+    static Result<bool> remove(const std::string& path);
     ~MediaFile();
     MediaFile(const MediaFile&) = delete;
     MediaFile& operator=(const MediaFile&) = delete;

@@ -18,6 +18,7 @@
 #include "common/fmapi/mctp.h"
 #include "common/log/log.h"
 #include "cxl-emul/switch/commands.h"
+#include "cxl-emul/switch/connection.h"
 #include "cxl-emul/switch/listener.h"
 #include "cxl-emul/switch/media.h"
 #include "cxl-emul/switch/model.h"
@@ -29,7 +30,6 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr std::size_t kMaxConnections = 64;
 constexpr std::size_t kReadSize = 4096;
 constexpr std::chrono::milliseconds kAcceptBackoff{100};
 
@@ -47,9 +47,11 @@ std::shared_ptr<HotplugBackend> no_hotplug() { return std::make_shared<NoHotplug
 class Switch::Impl : public std::enable_shared_from_this<Impl> {
   public:
     Impl(const asio::any_io_executor& executor, SwitchConfig config, std::vector<Listener> listeners,
-         std::vector<std::shared_ptr<MediaFile>> media, std::shared_ptr<HotplugBackend> hotplug)
+         std::vector<std::shared_ptr<MediaFile>> media, std::shared_ptr<HotplugBackend> hotplug,
+         ConnectionLimits limits)
         : strand_(asio::make_strand(executor)),
           config_(std::move(config)),
+          limits_(limits),
           model_(config_),
           operations_(strand_, config_, model_, std::move(media), std::move(hotplug)),
           listeners_(std::move(listeners)) {
@@ -68,18 +70,23 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     void stop() {
         stopped_ = true;
         for (Listener& listener : listeners_) listener.close();
-        error_code ignored;
-        for (StreamSocket* connection : connections_) connection->close(ignored);
+        for (const auto& connection : connections_) connection->close("");
         operations_.stop();
     }
 
-    fmapi::Message answer(fmapi::MctpType type, const fmapi::Message& request) {
+    // `from` is the connection that asks, null when it is this process.
+    fmapi::Message answer(fmapi::MctpType type, const fmapi::Message& request, Connection* from) {
         operations_.refresh_progress();
         Answer answer = handle(model_, type, request);
         log::debug("command", {{"switch", config_.name},
                                {"request", fmapi::to_string(request)},
                                {"code", fmapi::to_string(answer.response.return_code)}});
-        if (answer.started) operations_.launch(*answer.started, shared_from_this());
+        if (answer.started) {
+            // The operation owns this until its end, and so tells the connection when that is.
+            auto command = std::make_shared<std::shared_ptr<Impl>>(shared_from_this());
+            if (from != nullptr) from->works_on(command);
+            operations_.launch(*answer.started, std::move(command));
+        }
         operations_.obey_aborts();
         return std::move(answer.response);
     }
@@ -128,41 +135,54 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
                 co_await pause.async_wait(asio::use_awaitable);
                 continue;
             }
-            if (connections_.size() >= kMaxConnections) {
-                log::warning("connection refused: too many",
+            if (!make_room()) {
+                log::warning("connection refused: too many, and none is idle",
                              {{"switch", config_.name}, {"listener", listener.address()}});
                 continue;
             }
-            asio::co_spawn(strand_, serve(*std::move(socket), listener.address(), self), asio::detached);
+            auto connection = std::make_shared<Connection>(*std::move(socket));
+            connections_.push_back(connection);
+            asio::co_spawn(strand_, serve(std::move(connection), listener.address(), self), asio::detached);
         }
+    }
+
+    // Silent peers must not lock a manager out: the one that has been idle longest goes.
+    bool make_room() {
+        if (connections_.size() < limits_.connections) return true;
+        const auto longest = longest_idle(connections_);
+        if (!longest) return false;
+        longest->close("idle longest of too many");
+        connections_.remove(longest);
+        return true;
     }
 
     // One connection: requests are answered in order, each before more is read, so that buffers stay small
     // whatever the peer does.
-    asio::awaitable<void> serve(StreamSocket socket, std::string listener, std::shared_ptr<Impl>) {
-        const auto entry = connections_.insert(connections_.end(), &socket);
+    asio::awaitable<void> serve(std::shared_ptr<Connection> connection, std::string listener,
+                                std::shared_ptr<Impl>) {
         log::debug("connection opened", {{"switch", config_.name}, {"listener", listener}});
         std::string end;
         try {
-            end = co_await converse(socket);
+            end = co_await converse(*connection);
         } catch (const std::exception& e) {
             end = e.what();
         }
-        if (end.empty())
+        if (!connection->why_closed().empty()) end = connection->why_closed();
+        if (end.empty() || stopped_)
             log::debug("connection closed", {{"switch", config_.name}, {"listener", listener}});
         else
             log::warning("connection dropped",
                          {{"switch", config_.name}, {"listener", listener}, {"reason", end}});
-        connections_.erase(entry);
+        connections_.remove(connection);
     }
 
     // Why it ended; empty when the peer closed between messages, or the switch stops.
-    asio::awaitable<std::string> converse(StreamSocket& socket) {
+    asio::awaitable<std::string> converse(Connection& connection) {
         fmapi::PacketAssembler assembler;
         std::array<std::byte, kReadSize> buffer;
         while (!stopped_) {
             error_code error;
-            const std::size_t got = co_await socket.async_read_some(
+            const std::size_t got = co_await connection.socket().async_read_some(
                 asio::buffer(buffer), asio::redirect_error(asio::use_awaitable, error));
             if (stopped_) break;
             if (error == asio::error::eof && assembler.pending() == 0) break;
@@ -171,29 +191,36 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             assembler.feed(std::span(buffer).first(got));
             for (auto next = assembler.next(); !next || *next; next = assembler.next()) {
                 if (!next) co_return next.error().message;
+                connection.done();
                 if ((*next)->message.is_response) continue;  // to nothing that was asked
-                co_await reply(socket, **next, error);
-                if (error) co_return stopped_ ? "" : error.message();
+                co_await reply(connection, **next, error);
+                if (error) co_return error.message();
             }
+            if (assembler.pending() > 0) connection.expect_rest(limits_.patience);
         }
         co_return "";
     }
 
-    asio::awaitable<void> reply(StreamSocket& socket, const fmapi::MctpMessage& request, error_code& error) {
-        const auto packets = fmapi::to_packets({.route = fmapi::reply_route(request.route),
-                                                .type = request.type,
-                                                .message = answer(request.type, request.message)});
-        co_await asio::async_write(socket, asio::buffer(packets),
+    asio::awaitable<void> reply(Connection& connection, const fmapi::MctpMessage& request,
+                                error_code& error) {
+        const auto packets =
+            fmapi::to_packets({.route = fmapi::reply_route(request.route),
+                               .type = request.type,
+                               .message = answer(request.type, request.message, &connection)});
+        connection.expect_read(limits_.patience);
+        co_await asio::async_write(connection.socket(), asio::buffer(packets),
                                    asio::redirect_error(asio::use_awaitable, error));
+        connection.done();
     }
 
     asio::any_io_executor strand_;
     SwitchConfig config_;
+    ConnectionLimits limits_;
     SwitchModel model_;
     Operations operations_;
     std::vector<Listener> listeners_;
     std::vector<std::string> addresses_;
-    std::list<StreamSocket*> connections_;
+    std::list<std::shared_ptr<Connection>> connections_;
     bool stopped_ = false;
 };
 
@@ -202,7 +229,8 @@ Switch::~Switch() { stop(); }
 
 Result<std::unique_ptr<Switch>> Switch::open(asio::any_io_executor executor, const Topology& topology,
                                              const SwitchConfig& config,
-                                             std::shared_ptr<HotplugBackend> hotplug) {
+                                             std::shared_ptr<HotplugBackend> hotplug,
+                                             ConnectionLimits limits) {
     const auto context = "switch " + config.name.value;
     std::vector<std::shared_ptr<MediaFile>> media;
     for (const DeviceConfig& device : config.devices) {
@@ -216,8 +244,8 @@ Result<std::unique_ptr<Switch>> Switch::open(asio::any_io_executor executor, con
         if (!listener) return std::unexpected(std::move(listener.error()).with_context(context));
         listeners.push_back(*std::move(listener));
     }
-    return std::unique_ptr<Switch>(new Switch(std::make_shared<Impl>(executor, config, std::move(listeners),
-                                                                     std::move(media), std::move(hotplug))));
+    return std::unique_ptr<Switch>(new Switch(std::make_shared<Impl>(
+        executor, config, std::move(listeners), std::move(media), std::move(hotplug), limits)));
 }
 
 void Switch::start() {
@@ -234,7 +262,7 @@ const std::vector<std::string>& Switch::addresses() const { return impl_->addres
 
 asio::awaitable<fmapi::Message> Switch::execute(fmapi::Message request) {
     auto run = [](std::shared_ptr<Impl> impl, fmapi::Message message) -> asio::awaitable<fmapi::Message> {
-        co_return impl->answer(fmapi::MctpType::kFmApi, message);
+        co_return impl->answer(fmapi::MctpType::kFmApi, message, nullptr);
     };
     co_return co_await asio::co_spawn(impl_->strand(), run(impl_, std::move(request)), asio::use_awaitable);
 }

@@ -13,6 +13,7 @@
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/fmapi/message.h"
+#include "cxl-emul/switch/connection.h"
 #include "cxl-emul/switch/hotplug.h"
 #include "cxl-emul/switch/topology.h"
 
@@ -33,7 +34,8 @@ struct VppbStatus {
     Bytes size;
 };
 
-// An emulated CXL switch with its devices: answers the FM API to any number of managers at once.
+// An emulated CXL switch with its devices: answers the FM API to as many managers at once as the limits
+// allow; one more takes the place of the one that has been idle longest.
 //
 //   auto sw = Switch::open(executor, topology, topology.switches[0], no_hotplug());
 //   if (!sw) ...;
@@ -51,7 +53,8 @@ class Switch {
     // kExhausted on a full disk, kPermission, kIo. Nothing is served before start().
     static Result<std::unique_ptr<Switch>> open(boost::asio::any_io_executor executor,
                                                 const Topology& topology, const SwitchConfig& config,
-                                                std::shared_ptr<HotplugBackend> hotplug);
+                                                std::shared_ptr<HotplugBackend> hotplug,
+                                                ConnectionLimits limits = {});
     ~Switch();  // as stop(); returns without waiting for an operation of the backend
     Switch(const Switch&) = delete;
     Switch& operator=(const Switch&) = delete;

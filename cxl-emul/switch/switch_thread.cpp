@@ -30,9 +30,9 @@ SwitchThread::SwitchThread(SwitchThread&&) noexcept = default;
 SwitchThread& SwitchThread::operator=(SwitchThread&&) noexcept = default;
 
 Result<SwitchThread> SwitchThread::start(const Topology& topology, const SwitchConfig& config,
-                                         std::shared_ptr<HotplugBackend> hotplug) {
+                                         std::shared_ptr<HotplugBackend> hotplug, ConnectionLimits limits) {
     auto impl = std::make_unique<Impl>();
-    auto opened = Switch::open(impl->context.get_executor(), topology, config, std::move(hotplug));
+    auto opened = Switch::open(impl->context.get_executor(), topology, config, std::move(hotplug), limits);
     if (!opened) return std::unexpected(opened.error());
     impl->sw = *std::move(opened);
     impl->sw->start();

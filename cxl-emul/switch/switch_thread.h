@@ -17,7 +17,8 @@ class SwitchThread {
   public:
     // As Switch::open() and start(). The backend's coroutines run on the switch's thread.
     static Result<SwitchThread> start(const Topology& topology, const SwitchConfig& config,
-                                      std::shared_ptr<HotplugBackend> hotplug = no_hotplug());
+                                      std::shared_ptr<HotplugBackend> hotplug = no_hotplug(),
+                                      ConnectionLimits limits = {});
     ~SwitchThread();  // stops the switch and joins the thread
     SwitchThread(SwitchThread&&) noexcept;
     SwitchThread& operator=(SwitchThread&&) noexcept;

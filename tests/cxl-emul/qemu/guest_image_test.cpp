@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class GuestImage : public testing::Test {
   protected:
@@ -87,7 +88,8 @@ TEST_F(GuestImage, CpioReadsBackWhatWasPutIn) {
 
 TEST_F(GuestImage, ScriptsAreValidShell) {
     const GuestMaterial material{.folder = "/cache dir/guest", .kernel = "", .version = "6.12"};
-    for (const auto& script : {init_script(), second_stage_script(material, {"/it's here/helper", "/p"})}) {
+    for (const auto& script : {init_script(), second_stage_script(material, {"/it's here/helper", "/p",
+                                                                             "http://10.0.2.101:8080"})}) {
         process::Command check;
         check.argv = {"sh", "-n", write("script", script)};
         auto checked = process::run(check, std::chrono::seconds(20));
@@ -98,9 +100,16 @@ TEST_F(GuestImage, ScriptsAreValidShell) {
 
 TEST_F(GuestImage, PathsWithBlanksAndQuotesReachTheGuestWhole) {
     const GuestMaterial material{.folder = "/cache dir/guest", .kernel = "", .version = "6.12"};
-    const auto script = second_stage_script(material, {"/it's here/helper", ""});
+    const auto script = second_stage_script(material, {"/it's here/helper", "", ""});
     EXPECT_THAT(script, HasSubstr("'/it'\\''s here/helper' guest "));
     EXPECT_THAT(script, HasSubstr("'/cache dir/guest/lib/modules/6.12' /lib/modules/6.12"));
+}
+
+TEST_F(GuestImage, MemtideInTheGuestFindsTheManagerThereIs) {
+    const GuestMaterial material{.folder = "/cache/guest", .kernel = "", .version = "6.12"};
+    EXPECT_THAT(second_stage_script(material, {"/helper", "", "http://10.0.2.101:8080"}),
+                HasSubstr(" MEMTIDE_URL='http://10.0.2.101:8080'\n"));
+    EXPECT_THAT(second_stage_script(material, {"/helper", "", ""}), Not(HasSubstr("MEMTIDE_URL")));
 }
 
 TEST_F(GuestImage, MaterialIsLookedForWhereTheEnvironmentSays) {

@@ -107,9 +107,11 @@ class FakeHelper : public GuestHelper {
     Result<> slot_use;
     FakeMachine* machine = nullptr;
     int asked = 0;
+    std::function<void()> on_release = [] {};
     [[nodiscard]] bool available() const override { return true; }
     asio::awaitable<Result<>> release_slot(unsigned) override {
         ++asked;
+        on_release();
         if (slot_use) machine->indicator_off = true;
         co_return slot_use;
     }
@@ -239,6 +241,20 @@ TEST_F(SlotsTest, WaitGivesUpWithWhatHoldsTheMemory) {
     });
     EXPECT_GT(helper->asked, 1);
     EXPECT_EQ(machine_.devices.size(), 1U);
+}
+
+TEST_F(SlotsTest, WhatAWaitIsForCanBeSaidMeanwhile) {
+    auto helper = std::make_shared<FakeHelper>();
+    helper->slot_use = fail(ErrorCode::kConflict, "region0 of mem0 is in use");
+    std::string meanwhile;
+    run([&, this](Slots& slots) -> asio::awaitable<void> {
+        helper->on_release = [&] { meanwhile = slots.waits_for(place_); };
+        EXPECT_TRUE(co_await slots.attach(place_, device()));
+        EXPECT_EQ(slots.waits_for(place_), "");
+        EXPECT_FALSE(co_await slots.detach(place_, UnbindOption::kWaitForLinkDown, helper));
+        EXPECT_EQ(slots.waits_for(place_), "");
+    });
+    EXPECT_EQ(meanwhile, "region0 of mem0 is in use");
 }
 
 TEST_F(SlotsTest, WaitPressesTheButtonWhenTheHelperCannotHelp) {

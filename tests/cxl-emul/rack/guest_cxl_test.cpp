@@ -70,7 +70,13 @@ TEST_F(GuestSysfs, SlotWithOnlineMemoryIsInUse) {
     const auto unused = check_slot_unused(root_, 4);
     ASSERT_FALSE(unused);
     EXPECT_EQ(unused.error().code, ErrorCode::kConflict);
-    EXPECT_EQ(unused.error().message, "region0 of mem0 is in use: 1 memory blocks are online (memory129)");
+    EXPECT_EQ(unused.error().message, "region0 of mem0 is in use: 1 memory block is online (memory129)");
+}
+
+TEST_F(GuestSysfs, EveryOnlineBlockIsNamed) {
+    add_region("online", "online");
+    EXPECT_EQ(check_slot_unused(root_, 4).error().message,
+              "region0 of mem0 is in use: 2 memory blocks are online (memory128, memory129)");
 }
 
 TEST_F(GuestSysfs, BlockThatIsGoingOfflineStillCounts) {

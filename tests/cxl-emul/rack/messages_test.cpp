@@ -1,5 +1,6 @@
 #include "cxl-emul/rack/messages.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cxl-emul/rack/status_text.h"
@@ -51,7 +52,7 @@ TEST(StatusText, ShowsHostsAndWhatIsBound) {
         {"switches",
          {json::object{{"name", "switch0"}, {"listen", {"tcp://127.0.0.1:2650"}}, {"vppbs", {vppb}}}}}};
     EXPECT_EQ(status_text(status),
-              "rack demo (pid 12), /run/memtide/demo; tcg: no /dev/kvm\n"
+              "rack demo (pid 12), /run/memtide/demo; without KVM (slower)\n"
               "\n"
               "HOST   STATE  PID  BOOT  KERNEL  AGENT  DETAIL\n"
               "host0  ready  13   6.1s  -       -\n"
@@ -61,6 +62,23 @@ TEST(StatusText, ShowsHostsAndWhatIsBound) {
               "\n"
               "HOST   SWITCH   VCS  VPPB  STATE  DEVICE  SERIAL  SIZE\n"
               "host0  switch0  0    1     bound  mld0:2  0x11    256MiB\n");
+}
+
+TEST(StatusText, VerboseTellsWhyThereIsNoKvm) {
+    const json::object status{{"accelerator", "tcg"}, {"accelerator_reason", "no /dev/kvm"}};
+    EXPECT_THAT(status_text(status, true), testing::HasSubstr("without KVM (slower): no /dev/kvm\n"));
+    EXPECT_THAT(status_text(status), testing::Not(testing::HasSubstr("/dev/kvm")));
+}
+
+TEST(StatusText, ListHasALineForEachRack) {
+    const json::object rack{{"name", "demo"},
+                            {"pid", 12},
+                            {"topology", "/t/demo.yaml"},
+                            {"run_folder", "/run/memtide/demo"},
+                            {"hosts", {json::object{{"name", "host0"}, {"state", "ready"}}}}};
+    EXPECT_EQ(list_text({rack}),
+              "RACK  PID  HOSTS        TOPOLOGY      RUN FOLDER\n"
+              "demo  12   host0 ready  /t/demo.yaml  /run/memtide/demo\n");
 }
 
 TEST(StatusText, EmptyStatusIsNoCrash) { EXPECT_NE(status_text({}), ""); }

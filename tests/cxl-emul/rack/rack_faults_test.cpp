@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "tests/cxl-emul/rack/rack_run.h"
 #include "tests/support/loopback_server.h"
@@ -77,6 +78,23 @@ TEST_F(RackFaults, RackGoesDownWithTheProcessThatWantedIt) {
     ASSERT_TRUE(wanted->wait_for(std::chrono::seconds(60)));
     EXPECT_TRUE(RackRun::all_gone({supervisor}));
     EXPECT_TRUE(running->wait_for(std::chrono::seconds(60)));
+}
+
+TEST_F(RackFaults, UpThatIsTerminatedTakesTheRackDownAtOnce) {
+    RackRun ended;
+    auto up = ended.command("up", {"--while", std::to_string(::getpid())});
+    up.standard_output = process::Stream::null();
+    up.standard_error = process::Stream::null();
+    auto running = process::Child::spawn(up);
+    ASSERT_TRUE(running);
+    for (int i = 0; i < 600 && !std::filesystem::exists(ended.run_folder() + "/control.sock"); ++i)
+        ::usleep(100'000);
+    const auto supervisor = pid_of(ended.status());
+    ::kill(running->pid(), SIGTERM);
+    const auto exit = running->wait_for(std::chrono::seconds(60));
+    ASSERT_TRUE(exit);
+    EXPECT_EQ(exit->code, 128 + SIGTERM);
+    EXPECT_TRUE(RackRun::all_gone({supervisor}));
 }
 
 TEST_F(RackFaults, QemuThatDiesIsShownAndItsDevicesAreFreeForOthers) {

@@ -14,6 +14,7 @@
 namespace memtide::emul {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 constexpr const char* kSerialOfLd1 = "0x4d54000100000002";
@@ -46,7 +47,7 @@ class RackLife : public testing::Test {
         ready_ = up.exit.code == 0;
         EXPECT_EQ(up.exit.code, 0) << up.standard_error;
         EXPECT_THAT(up.standard_error, HasSubstr("host0 ready in"));  // progress, as plain lines
-        EXPECT_THAT(up.standard_output, HasSubstr("rack test is up"));
+        EXPECT_THAT(up.standard_output, ContainsRegex("rack test is up, with(out)? KVM.*: host0 ready in"));
     }
     static void TearDownTestSuite() {
         rack_.reset();
@@ -100,7 +101,9 @@ TEST_F(RackLife, ExecKeepsStreamsAndExitCodeApart) {
     EXPECT_EQ(output.standard_error, "err\n");
     EXPECT_EQ(rack().exec("host0", {"sh", "-c", "kill -9 $$"}).exit.code, 137);
     EXPECT_EQ(rack().exec("host0", {"memtide-no-such-program"}).exit.code, 127);
-    EXPECT_EQ(rack().exec("host9", {"true"}).exit.code, 125);
+    const auto nowhere = rack().exec("host9", {"true"});
+    EXPECT_EQ(nowhere.exit.code, 125);
+    EXPECT_EQ(nowhere.standard_error, "rack exec: no host named host9; there is host0\n");
 }
 
 TEST_F(RackLife, ExecCarriesMoreThanAWindowBothWays) {
@@ -132,6 +135,7 @@ TEST_F(RackLife, GuestSeesTheHostsFilesAndCannotChangeThem) {
 
 TEST_F(RackLife, GuestReachesTheManagerAndNothingElse) {
     constexpr auto kAsk = "for i in 1 2 3; do cat </dev/tcp/10.0.2.101/8080; done";
+    EXPECT_EQ(rack().shell("echo $MEMTIDE_URL"), "http://10.0.2.101:8080");
     const auto asked = rack().exec("host0", {"bash", "-c", kAsk});
     EXPECT_EQ(asked.standard_output, "hello 1\nhello 2\nhello 3\n") << asked.standard_error;
     for (const char* other : {"10.0.2.2/8080", "10.0.2.101/22"}) {
@@ -152,8 +156,15 @@ TEST_F(RackLife, BindBecomesAMemdevWithTheSerialOfTheLd) {
 TEST_F(RackLife, BindOfWhatIsBoundIsRefusedInWords) {
     EXPECT_THAT(rack().rack("bind", {"host0", "0", "mld0:1"}).standard_error,
                 HasSubstr("bound already, to vPPB 1"));
-    EXPECT_THAT(rack().rack("bind", {"host0", "1", "mld0:0"}).standard_error, HasSubstr("already has mld0"));
+    EXPECT_THAT(rack().rack("bind", {"host0", "1", "mld0:0"}).standard_error,
+                HasSubstr("already has mld0:1"));
     EXPECT_THAT(rack().rack("bind", {"host0", "2", "mld0:0"}).standard_error, HasSubstr("vPPBs 0 to 1"));
+}
+
+TEST_F(RackLife, UnbindOfNothingIsRefusedInWords) {
+    const auto refused = rack().rack("unbind", {"host0", "0"});
+    EXPECT_EQ(refused.exit.code, 1);
+    EXPECT_EQ(refused.standard_error, "rack: nothing is bound at vPPB 0 of host0\n");
 }
 
 TEST_F(RackLife, GuestMakesTheMemoryANodeAndMayKeepItAsLongAsItUsesIt) {
@@ -173,6 +184,9 @@ TEST_F(RackLife, GuestMakesTheMemoryANodeAndMayKeepItAsLongAsItUsesIt) {
         EXPECT_EQ(refused.exit.code, 1) << how;
         EXPECT_THAT(refused.standard_error, HasSubstr("region0 of mem")) << how;
         EXPECT_THAT(refused.standard_error, HasSubstr("is in use")) << how;
+        const bool waits = *how == '\0';
+        EXPECT_EQ(refused.standard_error.find("rack: waiting: region0 of mem") == 0, waits)
+            << refused.standard_error;
     }
     EXPECT_THAT(rack().shell("numactl -H"), HasSubstr("node 1 size: 25"));
     // Refused, the guest can still use it.
@@ -246,8 +260,12 @@ TEST_F(RackLife, PanicIsReportedAndSurpriseStillTakesTheDeviceBack) {
         EXPECT_EQ(vppb.at("state").as_string(), "unbound");
     // And the rack still goes down in good order.
     const auto pid = static_cast<int>(host.at("pid").as_int64());
-    EXPECT_EQ(rack().rack("down", {}).exit.code, 0);
+    const auto down = rack().rack("down", {});
+    EXPECT_EQ(down.exit.code, 0);
+    EXPECT_THAT(down.standard_output,
+                HasSubstr("rack test is down\nwhat the devices hold stays in /dev/shm/"));
     EXPECT_TRUE(RackRun::all_gone({pid}));
+    EXPECT_THAT(rack().rack("down", {"--wipe"}).standard_output, HasSubstr("-test-mld0.media"));
 }
 
 }  // namespace

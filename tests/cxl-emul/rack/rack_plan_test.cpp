@@ -82,10 +82,19 @@ TEST(FindDevice, MistakesNameWhatThereIs) {
         EXPECT_THAT(find_device(topology, name).error().message, HasSubstr("mld0:0 to mld0:3")) << name;
 }
 
+TEST(FindDevice, WhatNoSwitchHasCannotBeBound) {
+    const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/direct-one-host.yaml").value();
+    EXPECT_THAT(find_device(topology, "memory0").error().message,
+                HasSubstr("memory0 is on a root port of host0, there from power-on"));
+    EXPECT_EQ(find_device(topology, "mld0").error().message,
+              "no device named mld0; no switch of this topology has any");
+}
+
 TEST(FindVcs, HostThatIsNotThereIsNotFound) {
     const auto topology = demo();
     EXPECT_EQ(find_vcs(topology, "host1", nullptr)->vcs, 1);
-    EXPECT_EQ(find_vcs(topology, "host7", nullptr).error().message, "no host named host7");
+    EXPECT_EQ(find_vcs(topology, "host7", nullptr).error().message,
+              "no host named host7; there is host0, host1");
 }
 
 TEST(LoopbackAddress, TakesLoopbackOnly) {

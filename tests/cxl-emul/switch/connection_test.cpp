@@ -1,5 +1,9 @@
+#include <array>
+#include <chrono>
 #include <memory>
 #include <random>
+#include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -140,15 +144,100 @@ TEST_P(Connection, PeerThatNeverReadsDoesNotHoldUpOthers) {
     expect_service();
 }
 
-TEST_P(Connection, TooManyAreTurnedAwayAndRoomIsUsedAgain) {
-    std::vector<std::unique_ptr<Manager>> crowd;
-    for (int i = 0; i < 63; ++i) {
-        crowd.push_back(std::make_unique<Manager>(address()));
-        ASSERT_EQ(crowd.back()->get<fmapi::Identify>().serial, 0x5357U);
+// A switch with little room and little patience.
+class ConnectionLimit : public ::testing::TestWithParam<Transport> {
+  protected:
+    static constexpr std::chrono::milliseconds kPatience{300};
+    static constexpr std::size_t kRoom = 3;
+    [[nodiscard]] const std::string& address() const {
+        return GetParam() == Transport::kTcp ? switch_.tcp() : switch_.unix_socket();
     }
-    EXPECT_TRUE(Manager(address()).is_dropped());
-    crowd.clear();
-    EXPECT_EQ(manager_.get<fmapi::Identify>().serial, 0x5357U);
+    static bool is_served(Manager& manager) { return manager.get<fmapi::Identify>().serial == 0x5357U; }
+    // Connections that have been idle since then, in this order.
+    void fill() {
+        for (auto& manager : crowd_) {
+            manager = std::make_unique<Manager>(address());
+            ASSERT_TRUE(is_served(*manager));
+        }
+    }
+    TestSwitch switch_{{.bind = "20s"}, no_hotplug(), {.connections = kRoom, .patience = kPatience}};
+    std::array<std::unique_ptr<Manager>, kRoom> crowd_;
+};
+INSTANTIATE_TEST_SUITE_P(, ConnectionLimit, both_transports(), transport_name);
+
+TEST_P(ConnectionLimit, OneMoreTakesThePlaceOfTheOneThatIsIdleLongest) {
+    fill();
+    ASSERT_TRUE(is_served(*crowd_[0]));  // which leaves the second as the longest idle one
+    Manager one_more(address());
+    EXPECT_TRUE(is_served(one_more));
+    EXPECT_TRUE(crowd_[1]->is_dropped());
+    EXPECT_TRUE(is_served(*crowd_[0]));
+    EXPECT_TRUE(is_served(*crowd_[2]));
+}
+
+TEST_P(ConnectionLimit, SilentOnesLockNobodyOut) {
+    std::vector<std::unique_ptr<Manager>> silent;
+    for (std::size_t i = 0; i < 10 * kRoom; ++i) silent.push_back(std::make_unique<Manager>(address()));
+    Manager manager(address());
+    EXPECT_TRUE(is_served(manager));
+}
+
+TEST_P(ConnectionLimit, OneWithACommandUnderWayIsNotIdle) {
+    fill();
+    ASSERT_EQ(crowd_[0]->call<fmapi::BindVppb>({0, 0, kMldPort, 0}).return_code,
+              ReturnCode::kBackgroundStarted);
+    ASSERT_TRUE(is_served(*crowd_[1]));
+    ASSERT_TRUE(is_served(*crowd_[2]));
+    Manager one_more(address());
+    EXPECT_TRUE(is_served(one_more));
+    EXPECT_TRUE(crowd_[1]->is_dropped());
+    EXPECT_TRUE(is_served(*crowd_[0]));
+}
+
+TEST_P(ConnectionLimit, HalfAMessageIsWaitedForAndNoLonger) {
+    Manager manager(address());
+    const auto packets = packets_of(fmapi::make_request(Opcode::kIdentify, 0, fmapi::Payload(200)));
+    const auto begun = std::chrono::steady_clock::now();
+    manager.send(std::span(packets).first(fmapi::kPacketSize + 10));
+    EXPECT_TRUE(manager.is_dropped());
+    EXPECT_GE(std::chrono::steady_clock::now() - begun, kPatience);
+}
+
+TEST_P(ConnectionLimit, BytesThatComeOneByOneBuyNoTime) {
+    Manager manager(address());
+    const auto packets = packets_of(fmapi::make_request(Opcode::kIdentify, 0, fmapi::Payload(60'000)));
+    bool refused = false;
+    const auto deadline = std::chrono::steady_clock::now() + 50 * kPatience;
+    for (std::size_t i = 0; !refused && std::chrono::steady_clock::now() < deadline; ++i) {
+        try {
+            manager.send(std::span(packets).subspan(i, 1));
+        } catch (const std::runtime_error&) {
+            refused = true;
+        }
+        std::this_thread::sleep_for(kPatience / 10);
+    }
+    EXPECT_TRUE(refused);
+}
+
+TEST_P(ConnectionLimit, AnswersThatAreNotReadEndIt) {
+    Manager manager(address());
+    const fmapi::GetVirtualSwitchInfoRequest large{0, 255, std::vector<std::uint8_t>(255)};
+    const auto packets =
+        packets_of(fmapi::make_request(Opcode::kGetVirtualSwitchInfo, 0, fmapi::encode(large)));
+    // More answers than any socket buffer takes; the switch does not read on while one of them waits.
+    const auto send_all = [&] {
+        for (int i = 0; i < 20'000; ++i) manager.send(packets);
+    };
+    EXPECT_THROW(send_all(), std::runtime_error);
+    Manager other(address());
+    EXPECT_TRUE(is_served(other));
+}
+
+TEST_P(ConnectionLimit, SilenceBetweenMessagesIsNoFault) {
+    Manager manager(address());
+    ASSERT_TRUE(is_served(manager));
+    std::this_thread::sleep_for(3 * kPatience);
+    EXPECT_TRUE(is_served(manager));
 }
 
 }  // namespace

@@ -184,5 +184,27 @@ TEST_P(Media, MissingFolderIsNamed) {
     EXPECT_THAT(media.error().message, HasSubstr("/none/x.media"));
 }
 
+TEST_P(Media, IsRemovedWhenNoSwitchHasIt) {
+    {
+        const auto media = open();
+        EXPECT_EQ(MediaFile::remove(path_).error().code, ErrorCode::kAlreadyExists);
+    }
+    EXPECT_TRUE(MediaFile::remove(path_).value());
+    EXPECT_NE(access(path_.c_str(), F_OK), 0);
+    EXPECT_FALSE(MediaFile::remove(path_).value());
+}
+
+TEST_P(Media, LinksAndWhatIsNoFileAreNotRemoved) {
+    const auto target = folder_.path() + "/precious";
+    std::ofstream(target) << "precious";
+    ASSERT_EQ(symlink(target.c_str(), path_.c_str()), 0);
+    EXPECT_EQ(MediaFile::remove(path_).error().code, ErrorCode::kPermission);
+    EXPECT_EQ(access(target.c_str(), F_OK), 0);
+    ASSERT_EQ(unlink(path_.c_str()), 0);
+    ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+    EXPECT_EQ(MediaFile::remove(path_).error().code, ErrorCode::kPermission);
+    EXPECT_EQ(access(path_.c_str(), F_OK), 0);
+}
+
 }  // namespace
 }  // namespace memtide::emul::test

@@ -227,6 +227,17 @@ TEST_F(SwitchProgram, CheckConfigOnlyChecks) {
     EXPECT_THAT(bad.err(), HasSubstr(file_ + ":23:15: "));
 }
 
+TEST_F(SwitchProgram, TopologyWithoutSwitchesNamesTheCommandForIt) {
+    const std::string file = MEMTIDE_CONFIG "/topologies/direct-one-host.yaml";
+    for (std::vector<std::string> words :
+         {std::vector<std::string>{"switch", file}, {"switch", file, "--check-config"}}) {
+        Program program(words);
+        EXPECT_EQ(program.wait(), 2);
+        EXPECT_EQ(program.err(),
+                  file + ": this topology has no switches; `memtide rack up " + file + "` runs its hosts\n");
+    }
+}
+
 TEST_F(SwitchProgram, UnknownSwitchNameIsRefused) {
     Program program({"switch", file_, "--name", "switch9"});
     EXPECT_EQ(program.wait(), 2);

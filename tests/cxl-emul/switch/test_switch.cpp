@@ -53,15 +53,16 @@ hosts:
                        folder, times.bind, times.unbind, times.sanitize);
 }
 
-TestSwitch::TestSwitch(const Times& times, std::shared_ptr<HotplugBackend> hotplug)
+TestSwitch::TestSwitch(const Times& times, std::shared_ptr<HotplugBackend> hotplug, ConnectionLimits limits)
     : topology_(parse_topology(test_topology(folder_.path(), times), "test.yaml").value()),
-      hotplug_(std::move(hotplug)) {
+      hotplug_(std::move(hotplug)),
+      limits_(limits) {
     restart();
 }
 
 void TestSwitch::restart() {
     running_.reset();
-    auto started = SwitchThread::start(topology_, topology_.switches[0], hotplug_);
+    auto started = SwitchThread::start(topology_, topology_.switches[0], hotplug_, limits_);
     if (!started) throw std::runtime_error(started.error().message);
     running_.emplace(*std::move(started));
 }

@@ -38,7 +38,8 @@ std::string test_topology(const std::string& folder, const Times& times = {});
 // That switch, running on a thread.
 class TestSwitch {
   public:
-    explicit TestSwitch(const Times& times = {}, std::shared_ptr<HotplugBackend> hotplug = no_hotplug());
+    explicit TestSwitch(const Times& times = {}, std::shared_ptr<HotplugBackend> hotplug = no_hotplug(),
+                        ConnectionLimits limits = {});
 
     [[nodiscard]] const std::string& tcp() const { return running_->addresses().at(0); }
     [[nodiscard]] const std::string& unix_socket() const { return running_->addresses().at(1); }
@@ -53,6 +54,7 @@ class TestSwitch {
     TemporaryFolder folder_{"/dev/shm"};
     Topology topology_;
     std::shared_ptr<HotplugBackend> hotplug_;
+    ConnectionLimits limits_;
     std::optional<SwitchThread> running_;
 };
 

@@ -1,0 +1,45 @@
+#include "cxl-emul/switch/connection.h"
+
+namespace memtide::emul {
+
+void Connection::expect_rest(std::chrono::milliseconds time) {
+    expect(Owes::kRest, time, "the rest of a message does not come");
+}
+
+void Connection::expect_read(std::chrono::milliseconds time) {
+    expect(Owes::kRead, time, "an answer is not read");
+}
+
+void Connection::expect(Owes what, std::chrono::milliseconds time, const char* why) {
+    if (owes_ == what) return;
+    owes_ = what;
+    last_active_ = Clock::now();
+    timer_.expires_after(time);
+    timer_.async_wait(
+        [weak = weak_from_this(), number = ++debts_, why](const boost::system::error_code& error) {
+            const auto self = weak.lock();
+            if (!error && self && self->owes_ != Owes::kNothing && self->debts_ == number) self->close(why);
+        });
+}
+
+void Connection::done() {
+    owes_ = Owes::kNothing;
+    last_active_ = Clock::now();
+    timer_.cancel();
+}
+
+void Connection::close(std::string why) {
+    if (why_closed_.empty()) why_closed_ = std::move(why);
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+}
+
+std::shared_ptr<Connection> longest_idle(const std::list<std::shared_ptr<Connection>>& connections) {
+    std::shared_ptr<Connection> longest;
+    for (const auto& connection : connections)
+        if (connection->is_idle() && (!longest || connection->last_active() < longest->last_active()))
+            longest = connection;
+    return longest;
+}
+
+}  // namespace memtide::emul

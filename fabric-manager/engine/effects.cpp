@@ -77,7 +77,11 @@ Async<Result<>> Core::look_at_vcs(const VppbAddress& where) {
     const VppbAddress address = where;
     const Result<std::vector<Vppb>> vppbs =
         co_await read_vppbs(*switches_.at(address.switch_id)->client, address.vcs);
-    if (!vppbs) co_return std::unexpected(vppbs.error());
+    if (!vppbs) {
+        // What was done to it has not been seen: nothing is decided before it has.
+        doubt(address.switch_id);
+        co_return std::unexpected(vppbs.error());
+    }
     inventory_.apply(address.switch_id, address.vcs, *vppbs);
     co_return Result<>();
 }

@@ -18,9 +18,10 @@ class AgentFaults : public Fabric {
         return rest_.send_json(
             "PUT", "/v1/hosts/" + host + "/observed",
             fmt::format(R"({{"agent_version":"t","boot_id":"b","revision_seen":{},"compositions":[)"
-                        R"({{"id":"{}","serial":"{}","state":"{}","node":1,"region":"region0"}}]}})",
+                        R"({{"id":"{}","serial":"{}","state":"{}","node":1,"region":"region0",)"
+                        R"("online_bytes":{}}}]}})",
                         number("/v1/hosts/" + host + "/desired", "revision"), text(composition, "id"),
-                        text(composition, "serial"), state));
+                        text(composition, "serial"), state, composition.at("size").as_int64()));
     }
     // Waits until the composition waits for something that has `what` in it.
     void expect_waiting_for(const std::string& id, const std::string& what) {

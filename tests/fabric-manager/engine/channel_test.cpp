@@ -89,6 +89,7 @@ TEST(Channel, WarningThatOnlyChangesItsTextIsOneEvent) {
         report.warnings = {{"auto-online", std::to_string(i)}};
         ASSERT_TRUE(rig.run(rig.manager->observed(HostId("host0"), report)));
     }
+    ASSERT_TRUE(rig.run_until([&] { return rig.has_event("host.warning"); }));
     rig.settle();
     EXPECT_EQ(rig.events_of("host.warning"), 1);
     EXPECT_EQ(rig.manager->hosts().at(0).warnings.at(0).detail, "19");

@@ -60,7 +60,8 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
     return report;
 }
 
-Rig::Rig() : fabric(std::make_shared<FakeSwitch>(io_.get_executor())) {
+Rig::Rig() {
+    fabric = std::make_shared<FakeSwitch>(io_.get_executor());  // io_ is there by now
     config.switches = {{SwitchId("switch0"), "fake://switch0"}};
     config.hosts = {{HostId("host0"), {{SwitchId("switch0"), 0}}},
                     {HostId("host1"), {{SwitchId("switch0"), 1}}}};

@@ -38,11 +38,11 @@ struct World {
     std::unique_ptr<RestApi> api;
 };
 
-struct Target {
+struct Endpoint {
     const char* method;
     const char* path;
 };
-constexpr Target kTargets[] = {
+constexpr Endpoint kEndpoints[] = {
     {"POST", "/v1/compositions"},
     {"PUT", "/v1/hosts/host0/observed"},
     {"PUT", "/v1/hosts/host1/observed"},
@@ -71,8 +71,8 @@ void give_back(World& world, const std::string& id) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;
     static World& world = *new World;
-    const Target& target = kTargets[data[0] % std::size(kTargets)];
-    const http::Response response = send(world, target.method, target.path,
+    const Endpoint& endpoint = kEndpoints[data[0] % std::size(kEndpoints)];
+    const http::Response response = send(world, endpoint.method, endpoint.path,
                                          std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
     require(response.status != 500 && response.status != 507);
     if (response.status == 204) return 0;

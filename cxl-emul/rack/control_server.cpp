@@ -44,6 +44,7 @@ struct ControlServer::State : std::enable_shared_from_this<State> {
 
     asio::awaitable<void> accept_all();
     asio::awaitable<void> serve(std::shared_ptr<FrameLink> client);
+    asio::awaitable<void> let_client_close(std::shared_ptr<FrameLink> client);
     asio::awaitable<void> serve_exec(std::shared_ptr<FrameLink> client, std::uint32_t stream,
                                      json::object request);
     asio::awaitable<void> serve_console(std::shared_ptr<FrameLink> client, std::uint32_t stream,
@@ -187,12 +188,22 @@ asio::awaitable<Result<json::object>> ControlServer::State::wait(std::shared_ptr
     co_return fail(ErrorCode::kCancelled, "the client is gone");
 }
 
+// For a refusal: what the client still sends is taken, since closing on it would cost the client the answer.
+asio::awaitable<void> ControlServer::State::let_client_close(std::shared_ptr<FrameLink> client) {
+    co_await client->flush();
+    for (;;) {
+        const auto ignored = co_await client->receive();
+        if (!ignored) co_return;
+    }
+}
+
 asio::awaitable<void> ControlServer::State::serve_exec(std::shared_ptr<FrameLink> client,
                                                        std::uint32_t stream, json::object request) {
     auto host = rack.host(text_of(request, "host"));
     auto guest = host ? (*host)->guest() : std::unexpected(host.error());
     if (!guest) {
         client->send(error_reply(stream, guest.error()));
+        co_await let_client_close(client);
         co_return;
     }
     auto link = *guest;

@@ -226,6 +226,7 @@ asio::awaitable<void> ControlServer::State::serve_console(std::shared_ptr<FrameL
     auto host = rack.host(text_of(request, "host"));
     if (!host) {
         client->send(error_reply(stream, host.error()));
+        co_await let_client_close(client);
         co_return;
     }
     auto keep = *host;

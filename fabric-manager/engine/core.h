@@ -171,7 +171,8 @@ class Core : public std::enable_shared_from_this<Core> {
     Milliseconds backoff(int failures) const;
     Action next(const Composition& c) const;
     SwitchView switch_view(const Composition& c) const;
-    void watch_missing(const EntryPtr& entry);
+    Action look(const EntryPtr& entry);
+    void watch_missing(const EntryPtr& entry, const SwitchView& view);
     Async<> read_again_later(SwitchId id);
     AgentView agent_view(const Composition& c) const;
     void begin_drain(Composition& c) const;
@@ -182,6 +183,7 @@ class Core : public std::enable_shared_from_this<Core> {
     // --- effects.cpp ---
     Async<Result<>> bind(EntryPtr entry);
     Async<Result<>> unbind(EntryPtr entry);
+    static Target target_of(const LdAddress& memory, std::uint8_t port);
     Async<Result<>> sanitize(SwitchId switch_id, Target target, EntryPtr entry);
     Async<Result<SerialNumber>> set_sizes(EntryPtr entry, std::vector<LdSize> sizes);
     // `entry` may be null; otherwise the time is counted as waiting.
@@ -194,7 +196,6 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Result<>> read_and_apply(SwitchId id);
     void apply_reading(const SwitchId& id, const FabricReading& reading);
     void apply_devices(const SwitchId& id, const FabricReading& reading);
-    void forget_clean(const SwitchId& id);
     void restore_quarantine(const DeviceId& device);
     bool is_connected_anew(const SwitchId& id) const;
     void set_up_or_down(const SwitchId& id, const Result<>& read);

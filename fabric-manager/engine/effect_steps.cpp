@@ -136,21 +136,20 @@ Async<Core::Progress> Core::erase_step(EntryPtr entry, ActionKind kind) {
     }
     const std::uint64_t connection = switches_.at(switch_id)->connection;
     const std::uint64_t carving = carvings_[entry->c.memory.device];
-    const Target target =
-        entry->c.memory.ld == kWholeDevice
-            ? Target::device(entry->c.port)
-            : Target::logical_device(entry->c.port, static_cast<std::uint8_t>(entry->c.memory.ld.value));
+    const Target target = target_of(entry->c.memory, entry->c.port);
     point("effect", "erase");
     const Result<> done = co_await sanitize(switch_id, target, entry);
     point("effected", "erase");
     if (!done) co_return co_await erase_failed(entry, done.error());
     // Between two attempts to bind, the failures counted are those of the bind.
     if (from != CompositionState::kBinding) entry->failures = 0;
-    // The device's memory was divided anew meanwhile: what was erased may be another LD's now.
-    if (carving != carvings_[entry->c.memory.device] || is_connected_anew(switch_id)) {
-        if (is_connected_anew(switch_id)) doubt(switch_id);
+    // The device's memory was, or may have been, divided anew meanwhile: what was erased may be another LD's
+    // now.
+    if (is_connected_anew(switch_id)) {
+        doubt(switch_id);
         co_return Progress::kAgain;
     }
+    if (carving != carvings_[entry->c.memory.device]) co_return Progress::kAgain;
     Change change = [this, from, name, before_bind, connection](Draft& draft) {
         Composition& c = draft.c;
         if (c.state != from) return false;

@@ -9,14 +9,10 @@
 
 namespace memtide::fm {
 
-namespace {
-
-Target target_of(const Composition& c) {
-    if (c.memory.ld == kWholeDevice) return Target::device(c.port);
-    return Target::logical_device(c.port, static_cast<std::uint8_t>(c.memory.ld.value));
+Target Core::target_of(const LdAddress& memory, std::uint8_t port) {
+    if (memory.ld == kWholeDevice) return Target::device(port);
+    return Target::logical_device(port, static_cast<std::uint8_t>(memory.ld.value));
 }
-
-}  // namespace
 
 // Asks at growing intervals, the first time at once: an operation that takes no time costs no pause.
 Async<Result<>> Core::follow_background(SwitchId switch_id, Target target, fmapi::Opcode operation,
@@ -190,7 +186,8 @@ Async<Result<SerialNumber>> Core::set_sizes(EntryPtr entry, std::vector<LdSize> 
     SerialNumber serial;
     const auto own = std::ranges::find(sizes, c.memory.ld, &LdSize::ld);
     if (own != sizes.end() && own->size.value != 0) {
-        const Result<fmapi::IdentifyResponse> identity = co_await client.identify(target_of(c));
+        const Result<fmapi::IdentifyResponse> identity =
+            co_await client.identify(target_of(c.memory, c.port));
         if (!identity) co_return std::unexpected(identity.error());
         serial = SerialNumber{identity->serial};
     }

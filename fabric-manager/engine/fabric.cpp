@@ -66,16 +66,8 @@ Async<Result<>> Core::read_and_apply(SwitchId id) {
     state.read_began = began;
     state.connection = state.client->connections();
     apply_reading(id, *reading);
-    if (!watched) forget_clean(id);
+    if (!watched) inventory_.forget_clean(id);
     co_return Result<>();
-}
-
-// Nobody watched the switch for a while: its memory may have been written to, or be divided in another way.
-void Core::forget_clean(const SwitchId& id) {
-    std::vector<DeviceId> devices;
-    for (const auto& [name, device] : inventory_.devices())
-        if (device.switch_id == id) devices.push_back(name);
-    for (const DeviceId& name : devices) inventory_.forget_clean(name);
 }
 
 void Core::set_up_or_down(const SwitchId& id, const Result<>& read) {
@@ -240,10 +232,7 @@ Async<> Core::retry_quarantined(LdAddress address) {
     if (device == nullptr || ld == nullptr || ld->use != LdUse::kQuarantined) co_return;
     const SwitchId switch_id = device->switch_id;
     const QuarantineRecord record{ld->serial, ld->size, {}, true};
-    const Target target =
-        address.ld == kWholeDevice
-            ? Target::device(device->port)
-            : Target::logical_device(device->port, static_cast<std::uint8_t>(address.ld.value));
+    const Target target = target_of(address, device->port);
     const std::uint64_t carving = carvings_[address.device];
     if (is_connected_anew(switch_id)) co_return;  // at the next turn, when it has been read
     const Result<> erased = co_await sanitize(switch_id, target, nullptr);

@@ -82,8 +82,7 @@ void Core::kick(const EntryPtr& entry) {
         entry->look_again = true;
         return;
     }
-    watch_missing(entry);
-    const Action action = next(entry->c);
+    const Action action = look(entry);
     if (is_idle(action.kind)) {
         idle(entry, action);
         return;
@@ -105,8 +104,7 @@ Async<> Core::run_job(EntryPtr entry) {
     const Running running{*entry};
     while (!stopping_) {
         entry->look_again = false;
-        watch_missing(entry);
-        Action action = next(entry->c);
+        Action action = look(entry);
         if (is_idle(action.kind)) {
             idle(entry, action);
             break;
@@ -121,9 +119,15 @@ Async<> Core::run_job(EntryPtr entry) {
     }
 }
 
-// Has the switch read once more when the memory seems to be gone, after a while.
-void Core::watch_missing(const EntryPtr& entry) {
+// The next step, with an eye on memory that is missing.
+Action Core::look(const EntryPtr& entry) {
     const SwitchView view = switch_view(entry->c);
+    watch_missing(entry, view);
+    return next_step(entry->c, view, agent_view(entry->c));
+}
+
+// Has the switch read once more when the memory seems to be gone, after a while.
+void Core::watch_missing(const EntryPtr& entry, const SwitchView& view) {
     if (!view.known) return;
     if (!is_missing(entry->c, view)) {
         entry->missed.reset();

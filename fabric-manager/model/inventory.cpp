@@ -295,6 +295,11 @@ void Inventory::forget_clean(const DeviceId& device) {
     for (LogicalDevice& entry : found->second.lds) entry.clean = false;
 }
 
+void Inventory::forget_clean(const SwitchId& id) {
+    for (const auto& [name, device] : devices_)
+        if (device.switch_id == id) forget_clean(name);
+}
+
 // --- Looking ---
 
 Host* Inventory::host(const HostId& id) {

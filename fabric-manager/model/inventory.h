@@ -71,6 +71,8 @@ class Inventory {
     void set_quarantined(const LdAddress& ld, bool quarantined);
     // Every LD of the device loses its clean mark: its memory may have moved, or somebody else had it.
     void forget_clean(const DeviceId& device);
+    // The same for all devices of a switch that nobody watched for a while.
+    void forget_clean(const SwitchId& id);
 
     // --- Looking ---
     [[nodiscard]] const std::map<SwitchId, Switch>& switches() const { return switches_; }

@@ -20,14 +20,21 @@ namespace {
 constexpr const char* kRequests = "memtide_rest_requests_total";
 constexpr const char* kDuration = "memtide_rest_request_duration_seconds";
 
-// A mistyped "?forec=true" must not be an ordinary release.
-std::optional<Problem> unknown_parameter(const Route& route, const http::Request& request) {
-    std::set<std::string, std::less<>> known;
+using Names = std::set<std::string, std::less<>>;
+
+Names parameters_of(const Route& route) {
+    Names known;
     for (std::string_view rest = route.query; !rest.empty();) {
         const std::string_view name = rest.substr(0, rest.find(' '));
         known.emplace(name);
         rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     }
+    return known;
+}
+
+// A mistyped "?forec=true" must not be an ordinary release.
+std::optional<Problem> unknown_parameter(const Route& route, const Names& known,
+                                         const http::Request& request) {
     for (const auto& [name, value] : request.query) {
         if (known.contains(name)) continue;
         std::string detail =
@@ -51,10 +58,11 @@ http::Handler measured(Context& context, const Route& route) {
                                               metrics::duration_bounds(),
                                               {{"operation", std::string(route.operation)}});
     // A pointer: the lambda's coroutine does not outlive the router, but copies of the lambda may be made.
-    return [&context, &route, duration](http::Request request) -> boost::asio::awaitable<http::Response> {
+    return [&context, &route, duration,
+            known = parameters_of(route)](http::Request request) -> boost::asio::awaitable<http::Response> {
         const auto started = std::chrono::steady_clock::now();
         http::Response response;
-        if (const std::optional<Problem> wrong = unknown_parameter(route, request))
+        if (const std::optional<Problem> wrong = unknown_parameter(route, known, request))
             response = answer(*wrong);
         else
             response = co_await route.handler(context, std::move(request));

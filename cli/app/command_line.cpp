@@ -59,6 +59,7 @@ CommandLine::CommandLine() {
     app_.add_flag("--json", json_, "Answer in JSON, for programs");
     add_inventory();
     add_compose();
+    add_resize_and_lease();
     add_release();
     add_list_and_show();
     add_events();
@@ -97,7 +98,9 @@ void CommandLine::add_waiting(CLI::App* command) {
 void CommandLine::add_compose() {
     auto* const command = add("compose", "Give pooled memory to a host",
                               "  memtide compose host0 256MiB\n"
-                              "  memtide compose host1 1.5GiB --label team=a --ttl 3600 --no-wait\n");
+                              "  memtide compose host1 1.5GiB --label team=a --ttl 3600 --no-wait\n"
+                              "  memtide compose host0 2GiB --ways 2              interleaved over two devices\n"
+                              "  memtide compose host0 4GiB --policy spread --dry-run\n");
     command->add_option("HOST", compose_.host, "Who gets it")->required()->type_name("")->check(something());
     command->add_option("SIZE", compose_.size, "How much: a multiple of 256MiB, as 256MiB or 1.5GiB")
         ->required()
@@ -111,10 +114,64 @@ void CommandLine::add_compose() {
     command->add_option("--ttl", compose_.ttl_seconds, "Seconds after which it is released by itself")
         ->type_name("SECONDS")
         ->check(whole_number(1, kLongestTtl));
+    add_placement(command);
+    command->add_flag("--dry-run", compose_.dry_run, "Only say where it would go");
     add_waiting(command);
     command->callback([this] {
         compose_.waiting = waiting();
         chosen_ = [this](const auto& manager, auto& output) { return compose(manager, output, compose_); };
+    });
+}
+
+void CommandLine::add_placement(CLI::App* command) {
+    const auto percent = [&](const char* name, std::optional<std::uint64_t>& value, const char* text) {
+        command->add_option(name, value, text)->type_name("PERCENT")->check(whole_number(1, 100));
+    };
+    command->add_option("--policy", compose_.policy, "pack: few devices; spread: many; bandwidth: interleaved")
+        ->type_name("POLICY")
+        ->check(CLI::IsMember({"pack", "spread", "bandwidth"}));
+    command->add_option("--ways", compose_.ways, "Interleave over 2, 4 or 8 devices")
+        ->type_name("N")
+        ->check(CLI::IsMember({1, 2, 4, 8}));
+    command->add_option("--max-devices", compose_.max_devices, "From how many devices it may come (default: 8)")
+        ->type_name("N")
+        ->check(whole_number(1, 8));
+    percent("--max-per-device", compose_.max_percent_per_device,
+            "At most so much of all the host has behind one device");
+    percent("--max-per-switch", compose_.max_percent_per_switch,
+            "At most so much of all the host has behind one switch");
+    command->add_flag("--exclusive", compose_.exclusive_devices,
+                      "No device on which another tenant has memory");
+    command->add_flag("--use-reserve", compose_.use_reserve, "May take what the operator keeps back");
+    command->add_flag("--reprovide", compose_.reprovide, "Replace what is lost when a device fails");
+}
+
+void CommandLine::add_resize_and_lease() {
+    auto* const resize = add("resize", "Make a composition larger or smaller while it is online",
+                             "  memtide resize c-7f3k2m9q1x 2GiB\n");
+    resize->add_option("ID", id_, "Which composition")->required()->type_name("")->check(something());
+    resize->add_option("SIZE", size_, "How much it shall have then: a multiple of 256MiB")
+        ->required()
+        ->type_name("")
+        ->check(size());
+    add_waiting(resize);
+    resize->callback([this] {
+        chosen_ = [this](const auto& manager, auto& output) {
+            return change_composition(manager, output, id_, {{"size", size_}}, waiting());
+        };
+    });
+    auto* const lease = add("lease", "Renew a composition's lease, or end it so that it stays",
+                            "  memtide lease c-7f3k2m9q1x 3600\n"
+                            "  memtide lease c-7f3k2m9q1x 0         no lease any more\n");
+    lease->add_option("ID", id_, "Which composition")->required()->type_name("")->check(something());
+    lease->add_option("SECONDS", ttl_seconds_, "From now on; 0: it stays until it is released")
+        ->required()
+        ->type_name("")
+        ->check(whole_number(0, kLongestTtl));
+    lease->callback([this] {
+        chosen_ = [this](const auto& manager, auto& output) {
+            return change_composition(manager, output, id_, {{"ttl", ttl_seconds_}}, Waiting{false, {}});
+        };
     });
 }
 

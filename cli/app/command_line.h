@@ -30,6 +30,8 @@ class CommandLine {
     CLI::App* add(const char* name, const char* text, const char* examples);
     void add_inventory();
     void add_compose();
+    void add_placement(CLI::App* command);
+    void add_resize_and_lease();
     void add_release();
     void add_list_and_show();
     void add_events();
@@ -46,6 +48,8 @@ class CommandLine {
     ComposeOptions compose_;
     ListOptions list_;
     std::string id_;
+    std::string size_;
+    std::uint64_t ttl_seconds_ = 0;
     bool force_ = false;
     bool no_wait_ = false;
     std::uint64_t timeout_seconds_ = 300;

@@ -107,7 +107,8 @@ Answer<json::value> ManagerClient::post(const std::string& target, const json::v
     http::ClientRequest request;
     request.method = "POST";
     request.target = target;
-    request.headers = {{"Content-Type", "application/json"}, {"Idempotency-Key", idempotency_key}};
+    request.headers["Content-Type"] = "application/json";
+    if (!idempotency_key.empty()) request.headers["Idempotency-Key"] = idempotency_key;
     request.body = json::serialize(body);
     constexpr int kAttempts = 3;
     for (int attempt = 1;; ++attempt) {
@@ -115,6 +116,16 @@ Answer<json::value> ManagerClient::post(const std::string& target, const json::v
         if (answer || answer.error().kind != ErrorCode::kUnavailable || attempt == kAttempts) return answer;
         std::this_thread::sleep_for(std::chrono::milliseconds(200) * attempt);
     }
+}
+
+Answer<json::value> ManagerClient::patch(const std::string& target, const json::value& body,
+                                         IsResource is_resource) const {
+    http::ClientRequest request;
+    request.method = "PATCH";
+    request.target = target;
+    request.headers["Content-Type"] = "application/json";
+    request.body = json::serialize(body);
+    return exchange(std::move(request), is_resource);
 }
 
 Answer<json::value> ManagerClient::remove(const std::string& target, IsResource is_resource) const {

@@ -27,6 +27,8 @@ class ManagerClient {
     // Repeats the request when the connection breaks: the idempotency key makes that safe.
     Answer<boost::json::value> post(const std::string& target, const boost::json::value& body,
                                     const std::string& idempotency_key, IsResource is_resource) const;
+    Answer<boost::json::value> patch(const std::string& target, const boost::json::value& body,
+                                     IsResource is_resource) const;
     Answer<boost::json::value> remove(const std::string& target, IsResource is_resource) const;
 
     // Calls `on_event` with every event after `last_id` until it returns false or the stream ends: after the

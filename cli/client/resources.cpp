@@ -36,6 +36,7 @@ bool is_topology(const json::value& answer) {
 }
 bool is_named(const json::value& answer) { return has_text(answer, "name"); }
 bool is_composition(const json::value& answer) { return has_text(answer, "id") && has_text(answer, "state"); }
+bool is_plan(const json::value& answer) { return has_list(answer, "parts") && has_text(answer, "state"); }
 bool is_event(const json::value& answer) { return has_number(answer, "id") && has_text(answer, "type"); }
 
 }  // namespace memtide::cli

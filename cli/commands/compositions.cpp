@@ -40,6 +40,18 @@ int conclude(Output& output, const json::value& composition, Goal goal, const Wa
                     id, render_progress(composition), waiting.timeout.count(), id));
 }
 
+json::object placement(const ComposeOptions& options) {
+    // Ways are only there to be interleaved.
+    json::object body{{"policy", options.ways > 1 ? "bandwidth" : options.policy}};
+    if (options.max_devices) body["max_devices"] = *options.max_devices;
+    if (options.max_percent_per_device) body["max_percent_per_device"] = *options.max_percent_per_device;
+    if (options.max_percent_per_switch) body["max_percent_per_switch"] = *options.max_percent_per_switch;
+    if (options.exclusive_devices) body["exclusive_devices"] = true;
+    if (options.use_reserve) body["use_reserve"] = true;
+    if (options.reprovide) body["reprovide"] = true;
+    return body;
+}
+
 json::object request_body(const ComposeOptions& options) {
     json::object body{{"host", options.host}, {"size", options.size}};
     if (options.tenant) body["tenant"] = *options.tenant;
@@ -50,6 +62,8 @@ json::object request_body(const ComposeOptions& options) {
         labels[label.substr(0, equals)] = label.substr(equals + 1);
     }
     if (!labels.empty()) body["labels"] = std::move(labels);
+    if (options.ways > 1) body["ways"] = options.ways;
+    body["placement"] = placement(options);
     return body;
 }
 
@@ -68,6 +82,12 @@ std::string list_target(const ListOptions& options) {
 }  // namespace
 
 int compose(const ManagerClient& manager, Output& output, const ComposeOptions& options) {
+    if (options.dry_run) {
+        const auto plan = manager.post("/v1/compositions?dryRun=true", request_body(options), "", is_plan);
+        if (!plan) return output.failure(plan.error());
+        print(output, *plan);
+        return daemon::kExitOk;
+    }
     auto composition =
         manager.post("/v1/compositions", request_body(options), new_idempotency_key(), is_composition);
     if (composition && options.waiting.wait)
@@ -84,6 +104,21 @@ int release(const ManagerClient& manager, Output& output, const std::string& id,
         composition = follow(manager, *std::move(composition), goal, waiting.timeout);
     if (!composition) return output.failure(composition.error());
     return conclude(output, *composition, goal, waiting);
+}
+
+int change_composition(const ManagerClient& manager, Output& output, const std::string& id,
+                       const json::object& change, const Waiting& waiting) {
+    auto composition = manager.patch(composition_target(id), change, is_composition);
+    const std::string wanted = composition ? size_of(*composition, "size") : "";
+    if (composition && waiting.wait)
+        composition = follow(manager, *std::move(composition), kOnline, waiting.timeout);
+    if (!composition) return output.failure(composition.error());
+    if (size_of(*composition, "size") != wanted) {
+        print(output, *composition);
+        return output.complaint(fmt::format("{} went back to {}: 'memtide events' tells why", id,
+                                            size_of(*composition, "size")));
+    }
+    return conclude(output, *composition, kOnline, waiting);
 }
 
 int list_compositions(const ManagerClient& manager, Output& output, const ListOptions& options) {

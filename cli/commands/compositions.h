@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/json/object.hpp>
+
 #include "cli/client/manager_client.h"
 #include "cli/commands/output.h"
 #include "cli/commands/waiting.h"
@@ -17,6 +19,15 @@ struct ComposeOptions {
     std::optional<std::string> tenant;
     std::vector<std::string> labels;  // "key=value", checked
     std::optional<std::uint64_t> ttl_seconds;
+    std::string policy = "pack";
+    std::uint64_t ways = 1;
+    std::optional<std::uint64_t> max_devices;
+    std::optional<std::uint64_t> max_percent_per_device;
+    std::optional<std::uint64_t> max_percent_per_switch;
+    bool exclusive_devices = false;
+    bool use_reserve = false;
+    bool reprovide = false;
+    bool dry_run = false;  // only say where it would go
     Waiting waiting;
 };
 
@@ -30,6 +41,9 @@ struct ListOptions {
 int compose(const ManagerClient& manager, Output& output, const ComposeOptions& options);
 int release(const ManagerClient& manager, Output& output, const std::string& id, bool force,
             const Waiting& waiting);
+// Online again, and with the size that was asked for.
+int change_composition(const ManagerClient& manager, Output& output, const std::string& id,
+                       const boost::json::object& change, const Waiting& waiting);
 int list_compositions(const ManagerClient& manager, Output& output, const ListOptions& options);
 int show_composition(const ManagerClient& manager, Output& output, const std::string& id);
 

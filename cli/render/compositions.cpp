@@ -18,11 +18,18 @@ namespace {
 constexpr std::string_view kNote = "NOTE";
 constexpr std::size_t kLeastNote = 24;  // columns; less says nothing
 
-// "ld 3 of mld-..." or "sld-..."; "-" before it is placed.
+// "ld 3 of mld-..." or "sld-..."; several with the device alone.
 std::string memory_of(const json::value& composition) {
-    const std::string device = text_of(composition, "device");
-    const std::string ld = text_of(composition, "ld");
-    return ld == "-" ? device : fmt::format("ld {} of {}", ld, device);
+    const auto parts = items_of(composition, "parts");
+    std::string text;
+    for (const json::value& part : parts) {
+        if (text_of(part, "state") == "Released" || text_of(part, "state") == "Failed") continue;
+        const std::string device = text_of(part, "device");
+        const std::string ld = text_of(part, "ld");
+        text += text.empty() ? "" : ", ";
+        text += parts.size() > 1 || ld == "-" ? device : fmt::format("ld {} of {}", ld, device);
+    }
+    return text.empty() ? "-" : text;
 }
 
 std::string reason_of(const json::value& composition) {
@@ -31,9 +38,30 @@ std::string reason_of(const json::value& composition) {
                               : "-";
 }
 
+std::string place_of(const json::value& part) {
+    return fmt::format("{} vcs {} vppb {}", text_of(part, "switch"), text_of(part, "vcs"), text_of(part, "vppb"));
+}
+
+std::string render_parts(const json::value& composition) {
+    Table parts({">PART", ">SIZE", "STATE", "DEVICE", ">LD", "SERIAL", "BOUND AT", ">NODE", "REGION", "NOTE"});
+    for (const json::value& part : items_of(composition, "parts"))
+        parts.add({text_of(part, "number"), size_of(part, "size"), text_of(part, "state"),
+                   text_of(part, "device"), text_of(part, "ld"), text_of(part, "serial"), place_of(part),
+                   text_of(part, "node"), text_of(part, "region_name"), reason_of(part)});
+    return parts.empty() ? "" : "\n" + parts.text();
+}
+
 std::string note_of(const json::value& composition) {
     const std::string waiting = text_of(composition, "waiting_for");
     return waiting == "-" ? reason_of(composition) : "waits for " + waiting;
+}
+
+// "bandwidth over 2 ways"; "-" for what everybody gets.
+std::string placement_of(const json::value& composition) {
+    const json::value& placement = member_of(composition, "placement");
+    const std::string policy = text_of(placement, "policy");
+    if (policy != "bandwidth") return policy == "pack" ? "-" : policy;
+    return fmt::format("{} over {} ways", policy, text_of(placement, "ways"));
 }
 
 std::string labels_of(const json::value& composition) {
@@ -73,13 +101,8 @@ std::string render_composition(const json::value& c) {
     line("state", text_of(c, "state"));
     line("reason", reason_of(c));
     line("waits for", text_of(c, "waiting_for"));
-    line("memory", memory_of(c));
-    line("serial", text_of(c, "serial"));
-    if (text_of(c, "switch") != "-")
-        line("bound at",
-             fmt::format("{} vcs {} vppb {}", text_of(c, "switch"), text_of(c, "vcs"), text_of(c, "vppb")));
     line("NUMA node", text_of(c, "node"));
-    line("region", text_of(c, "region"));
+    line("placement", placement_of(c));
     line("tenant", text_of(c, "tenant"));
     line("labels", labels_of(c));
     line("created", text_of(c, "created"));
@@ -91,9 +114,10 @@ std::string render_composition(const json::value& c) {
         line("undone", undone.is_string() ? printable(undone.as_string()) : "-");
     line("manager overhead", fmt::format("{:.1f} ms", real_of(c, "manager_overhead_ms")));
 
-    Table steps({"STEP", ">TIME", "STARTED", "DETAIL"});
+    text += render_parts(c);
+    Table steps({"STEP", ">PART", ">TIME", "STARTED", "DETAIL"});
     for (const json::value& step : items_of(c, "steps"))
-        steps.add({text_of(step, "step"),
+        steps.add({text_of(step, "step"), text_of(step, "part"),
                    member_of(step, "duration_ms").is_null()
                        ? "running"
                        : fmt::format("{:.1f} ms", real_of(step, "duration_ms")),

@@ -17,6 +17,7 @@ inline constexpr std::string_view kUnknownHost = "unknown-host";
 inline constexpr std::string_view kSizeZero = "size-zero";
 inline constexpr std::string_view kSizeNotMultiple = "size-not-multiple";
 inline constexpr std::string_view kExceedsFree = "exceeds-free";
+inline constexpr std::string_view kExceedsCapacity = "exceeds-capacity";
 inline constexpr std::string_view kExceedsLargestDevice = "exceeds-largest-device";
 inline constexpr std::string_view kNoFittingDevice = "no-fitting-device";
 inline constexpr std::string_view kReserved = "reserved";

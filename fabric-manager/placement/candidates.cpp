@@ -95,6 +95,7 @@ class Finder {
     void add(const Device& device) {
         const PoolDevice& sums = inventory_.sums(device);
         out_.free += sums.free;
+        out_.capacity += sums.capacity;
         out_.largest_device = std::max(out_.largest_device, device.size);
         if (sums.largest_free.value == 0) return exclude_full(device, sums);
         if (request_.policy.exclusive_devices)

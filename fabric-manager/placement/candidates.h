@@ -23,6 +23,7 @@ struct Candidates {
     std::map<SwitchId, std::vector<VppbAddress>> vppbs;  // free ones, in the order in which they are used
     std::map<SwitchId, Bytes> most_per_switch;           // only of switches with a limit
     Bytes free;                                          // of all devices that the host reaches
+    Bytes capacity;                                      // and all memory of them
     Bytes largest_device;
     bool limited = false;  // a limit, not lack of memory, made `most` smaller or excluded a device
 };

@@ -74,6 +74,15 @@ Problem refusal(const Candidates& candidates, const PlacementRequest& request) {
                        fmt::format("there is memory for {}, but all vPPBs of host {} are bound or claimed; "
                                    "release one of its compositions first",
                                    asked(request), host));
+    if (request.size > candidates.capacity)
+        return problem(problem::kExceedsCapacity,
+                       fmt::format("{} is more than all devices that host {} reaches have together ({})",
+                                   format_bytes(request.size), host, format_bytes(candidates.capacity)));
+    if (request.policy.max_devices == 1 && request.size > candidates.largest_device)
+        return problem(problem::kExceedsLargestDevice,
+                       fmt::format("{} is more than any device that host {} reaches has ({}), and "
+                                   "max_devices is 1",
+                                   format_bytes(request.size), host, format_bytes(candidates.largest_device)));
     if (request.size > candidates.free)
         return problem(problem::kExceedsFree,
                        fmt::format("{} is more than the {} that are free for host {}",
@@ -90,11 +99,6 @@ Problem refusal(const Candidates& candidates, const PlacementRequest& request) {
                                                  offers.push_back(offer(one));
                                              return offers;
                                          }())));
-    if (request.policy.max_devices == 1 && request.size > candidates.largest_device)
-        return problem(problem::kExceedsLargestDevice,
-                       fmt::format("{} is more than any device that host {} reaches has ({}), and "
-                                   "max_devices is 1",
-                                   format_bytes(request.size), host, format_bytes(candidates.largest_device)));
     std::vector<std::string> offers;
     for (const Candidate& one : candidates.devices) offers.push_back(offer(one));
     return problem(problem::kNoFittingDevice,

@@ -40,7 +40,8 @@ struct PlacementRequest {
 // Chooses devices, LDs and vPPBs. Refusals (Problem::code):
 //   unknown-host, size-zero, size-not-multiple, bad-placement   the request cannot be met by any fabric
 //   host-not-reachable, no-free-vppb                            the host has no way to memory (now)
-//   exceeds-largest-device, exceeds-free, no-fitting-device     there is not so much, or not in one piece
+//   exceeds-capacity, exceeds-largest-device                    there never is so much, or not in one piece
+//   exceeds-free, no-fitting-device                             there is not so much now, or not like that
 //   limit-exceeded, reserved                                    there is, but a limit forbids to use it
 // Their detail says what was asked, what is free and what would fit; `excluded` says of each device that the
 // host reaches what kept it out.

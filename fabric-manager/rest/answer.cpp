@@ -14,7 +14,7 @@
 namespace memtide::fm {
 
 unsigned status_of(const Problem& refusal) {
-    static constexpr std::array<std::pair<std::string_view, unsigned>, 25> table{{
+    static constexpr std::array<std::pair<std::string_view, unsigned>, 26> table{{
         {problem::kInvalidJson, 400},
         {problem::kInvalidRequest, 400},
         {problem::kNotFound, 404},
@@ -35,6 +35,7 @@ unsigned status_of(const Problem& refusal) {
         {problem::kSizeZero, 422},
         {problem::kSizeNegative, 422},
         {problem::kSizeNotMultiple, 422},
+        {problem::kExceedsCapacity, 422},
         {problem::kExceedsLargestDevice, 422},
         {problem::kNotYourComposition, 422},
         {problem::kHostNotReachable, 503},

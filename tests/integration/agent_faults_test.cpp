@@ -17,11 +17,11 @@ class AgentFaults : public Fabric {
                       const std::string& state) {
         return rest_.send_json(
             "PUT", "/v1/hosts/" + host + "/observed",
-            fmt::format(R"({{"agent_version":"t","boot_id":"b","revision_seen":{},"compositions":[)"
-                        R"({{"id":"{}","serial":"{}","state":"{}","node":1,"region":"region0",)"
+            fmt::format(R"({{"agent_version":"t","boot_id":"b","revision_seen":{},"regions":[)"
+                        R"({{"composition":"{}","region":0,"serials":["{}"],"state":"{}","node":1,"name":"region0",)"
                         R"("online_bytes":{}}}]}})",
                         number("/v1/hosts/" + host + "/desired", "revision"), text(composition, "id"),
-                        text(composition, "serial"), state, composition.at("size").as_int64()));
+                        text(only_part(composition), "serial"), state, composition.at("size").as_int64()));
     }
     // Waits until the composition waits for something that has `what` in it.
     void expect_waiting_for(const std::string& id, const std::string& what) {
@@ -73,7 +73,7 @@ TEST_F(AgentFaults, AReportWithAnotherSerialNumberIsRefused) {
     const std::string id = compose("host0");
     expect_waiting_for(id, "the agent of host0");
     boost::json::value other = rest_.get("/v1/compositions/" + id).json;
-    other.as_object()["serial"] = "0x1";
+    other.at("parts").at(0).as_object()["serial"] = "0x1";
     EXPECT_EQ(report("host0", other, "online").code(), "invalid-request");
     EXPECT_EQ(state_of(id), "Onlining");
 }
@@ -90,7 +90,7 @@ TEST_F(AgentFaults, AReportMadeTwiceChangesNothingTheSecondTime) {
 }
 
 TEST_F(AgentFaults, ReportsThatAreNoneAreRefusedAndNotApplied) {
-    for (const auto* body : {"[]", "{}", R"({"boot_id":7})", R"({"boot_id":"b","compositions":[{"id":1}]})",
+    for (const auto* body : {"[]", "{}", R"({"boot_id":7})", R"({"boot_id":"b","regions":[{"composition":1}]})",
                              R"({"boot_id":"b","memdevs":[{"name":"mem0"}]})"})
         EXPECT_EQ(rest_.send_json("PUT", "/v1/hosts/host0/observed", body).code(), "invalid-request") << body;
     EXPECT_EQ(rest_.send_json("PUT", "/v1/hosts/host0/observed", "{").code(), "invalid-json");
@@ -138,7 +138,7 @@ TEST_F(AgentFaults, AHostThatLosesItsMemoryIsNotOnlineAnyMore) {
 TEST_F(AgentFaults, TheDesiredStateIsAnsweredAtOnceWhenItIsNewAndElseWhenItChanges) {
     const boost::json::value before = rest_.get("/v1/hosts/host0/desired").json;
     const std::uint64_t revision = before.at("revision").to_number<std::uint64_t>();
-    EXPECT_TRUE(before.at("compositions").as_array().empty());
+    EXPECT_TRUE(before.at("regions").as_array().empty());
     // From another life of the manager, or after a restore: answered at once.
     EXPECT_EQ(rest_.get("/v1/hosts/host0/desired?after=999999&timeout=60s").json, before);
     EXPECT_EQ(rest_.get(fmt::format("/v1/hosts/host0/desired?after={}&timeout=50ms", revision)).json, before);
@@ -146,8 +146,8 @@ TEST_F(AgentFaults, TheDesiredStateIsAnsweredAtOnceWhenItIsNewAndElseWhenItChang
     const boost::json::value after =
         rest_.get(fmt::format("/v1/hosts/host0/desired?after={}&timeout=60s", revision)).json;
     EXPECT_GT(after.at("revision").to_number<std::uint64_t>(), revision);
-    EXPECT_EQ(text(after.at("compositions").at(0), "id"), id);
-    EXPECT_EQ(text(after.at("compositions").at(0), "desired"), "online");
+    EXPECT_EQ(text(after.at("regions").at(0), "composition"), id);
+    EXPECT_EQ(text(after.at("regions").at(0), "desired"), "online");
 }
 
 }  // namespace

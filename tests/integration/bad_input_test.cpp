@@ -56,8 +56,8 @@ TEST_F(BadInput, LargerThanFree) {
 }
 
 TEST_F(BadInput, LargerThanAnyDevice) {
-    expect_problem(rest_.compose("host0", "2GiB"), 422, "exceeds-largest-device");
-    expect_problem(rest_.compose("host0", "1048576TiB"), 422, "exceeds-largest-device");
+    expect_problem(rest_.compose("host0", "2GiB"), 422, "exceeds-capacity");
+    expect_problem(rest_.compose("host0", "1048576TiB"), 422, "exceeds-capacity");
 }
 
 TEST_F(BadInput, UnknownId) {

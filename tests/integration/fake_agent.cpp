@@ -98,28 +98,31 @@ struct FakeAgent::State : std::enable_shared_from_this<State> {
     }
 
     json::object observed() {
-        json::array compositions;
+        json::array regions;
         json::array memdevs;
-        for (const json::value& item : desired.at("compositions").as_array()) {
+        for (const json::value& item : desired.at("regions").as_array()) {
             std::optional<json::object> seen = behaviour(item.as_object());
             if (!seen) continue;
-            (*seen)["id"] = item.at("id");
-            (*seen)["serial"] = item.at("serial");
-            if (seen->at("state") != "absent") {
+            (*seen)["composition"] = item.at("composition");
+            (*seen)["region"] = item.at("region");
+            (*seen)["serials"] = item.at("serials");
+            const json::array& serials = item.at("serials").as_array();
+            for (const json::value& serial : serials) {
+                if (seen->at("state") == "absent") continue;
                 json::object memdev;
                 memdev["name"] = fmt::format("mem{}", memdevs.size());
-                memdev["serial"] = item.at("serial");
-                memdev["size"] = item.at("size");
+                memdev["serial"] = serial;
+                memdev["size"] = item.at("size").to_number<std::uint64_t>() / serials.size();
                 memdevs.push_back(std::move(memdev));
             }
-            compositions.push_back(*std::move(seen));
+            regions.push_back(*std::move(seen));
         }
         json::object result;
         result["agent_version"] = "fake";
         result["boot_id"] = "boot-of-" + host;
         result["revision_seen"] = desired.at("revision");
         result["memdevs"] = std::move(memdevs);
-        result["compositions"] = std::move(compositions);
+        result["regions"] = std::move(regions);
         result["warnings"] = json::array();
         return result;
     }
@@ -152,7 +155,7 @@ json::object online(const json::object& desired) {
     json::object result;
     result["state"] = "online";
     result["node"] = 1;
-    result["region"] = "region0";
+    result["name"] = "region0";
     result["online_bytes"] = desired.at("size");
     return result;
 }

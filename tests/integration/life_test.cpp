@@ -31,7 +31,7 @@ TEST_F(Life, ComposedMemoryGoesOnlineAndComesBack) {
     EXPECT_EQ(online.at("node"), 1);
     EXPECT_EQ(online.at("size"), 268435456);
     EXPECT_EQ(text(online, "host"), "host0");
-    EXPECT_TRUE(text(online, "serial").starts_with("0x4d540001000000")) << text(online, "serial");
+    EXPECT_TRUE(text(only_part(online), "serial").starts_with("0x4d540001000000"));
     EXPECT_TRUE(online.at("waiting_for").is_null());
     EXPECT_EQ(number("/v1/pool", "composed"), 268435456U);
     EXPECT_EQ(number("/v1/hosts/host0", "composed"), 268435456U);
@@ -81,7 +81,7 @@ TEST_F(Life, EveryCompositionGetsMemoryOfItsOwn) {
     std::set<std::string> serials;
     std::vector<std::string> ids;
     for (const char* host : {"host0", "host1", "host0", "host1"}) ids.push_back(compose(host));
-    for (const std::string& id : ids) serials.insert(text(expect_state(id, "Online"), "serial"));
+    for (const std::string& id : ids) serials.insert(text(only_part(expect_state(id, "Online")), "serial"));
     EXPECT_EQ(serials.size(), 4U);
     EXPECT_EQ(rest_.compose("host0", "256MiB").code(), "exceeds-free");
     for (const std::string& id : ids) release(id);

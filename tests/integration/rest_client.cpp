@@ -1,5 +1,6 @@
 #include "tests/integration/rest_client.h"
 
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -97,6 +98,12 @@ RestAnswer RestClient::stream(const std::string& target, http::Headers headers,
     request.target = target;
     request.headers = std::move(headers);
     return impl_->run(impl_->client.stream(std::move(request), std::move(on_chunk)));
+}
+
+const boost::json::value& only_part(const boost::json::value& composition) {
+    const boost::json::array& parts = composition.at("parts").as_array();
+    if (parts.size() != 1) throw std::runtime_error("the composition has not one part");
+    return parts.front();
 }
 
 }  // namespace memtide::test

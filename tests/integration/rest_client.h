@@ -54,5 +54,7 @@ class RestClient {
 
 // Text of the member, "" when it is not there or no text.
 std::string text(const boost::json::value& object, std::string_view member);
+// The part of a composition that has one only; throws when it has others.
+const boost::json::value& only_part(const boost::json::value& composition);
 
 }  // namespace memtide::test

@@ -176,7 +176,7 @@ TEST_F(PlacementTest, RefusalsAreTyped) {
     PlacementRequest nobody = request(1);
     nobody.host = HostId("nobody");
     EXPECT_EQ(place(inventory, nobody).error().code, problem::kUnknownHost);
-    EXPECT_EQ(refusal(3), problem::kExceedsFree);
+    EXPECT_EQ(refusal(3), problem::kExceedsCapacity);
     take(*ask(1), "c-1");
     EXPECT_EQ(refusal(2), problem::kExceedsFree);
     add_mld(3, {2});

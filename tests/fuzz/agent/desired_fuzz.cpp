@@ -22,9 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         .memdevs = {{.name = "mem0", .serial = {1}, .ram_size = mebibytes(256), .has_endpoint = true}},
         .block_size = mebibytes(128)};
     const Plan plan = make_plan(*desired, seen, {}, std::chrono::system_clock::now());
-    if (plan.compositions.size() != desired->compositions.size()) std::abort();
+    if (plan.regions.size() != desired->regions.size()) std::abort();
     Observed observed{.revision_seen = desired->revision};
-    for (const auto& composition : plan.compositions) observed.compositions.push_back(composition.observed);
+    for (const auto& composition : plan.regions) observed.regions.push_back(composition.observed);
     if (format_observed(observed, {}).empty()) std::abort();
     return 0;
 }

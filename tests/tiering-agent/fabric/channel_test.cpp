@@ -24,8 +24,8 @@ using test::eventually;
 
 std::string state(std::uint64_t revision, std::string_view host = "host0") {
     return "{\"revision\":" + std::to_string(revision) + ",\"host\":\"" + std::string(host) +
-           R"(","compositions":[{"id":"c-)" + std::to_string(revision) +
-           R"(","serial":"0x1","size":268435456,"desired":"online"}]})";
+           R"(","regions":[{"composition":"c-)" + std::to_string(revision) +
+           R"(","region":0,"serials":["0x1"],"size":268435456,"desired":"online"}]})";
 }
 
 // Answers from a script; when that is at its end it keeps the question until the test has more.
@@ -154,7 +154,7 @@ class RunningChannel {
     }
     void observe(std::uint64_t revision) {
         channel_->set_observed(
-            {.revision_seen = revision, .memdevs = {}, .compositions = {}, .warnings = {}});
+            {.revision_seen = revision, .memdevs = {}, .regions = {}, .warnings = {}});
     }
 
   private:

@@ -12,23 +12,23 @@ namespace json = boost::json;
 const HostId kHost{"host0"};
 
 std::string desired_with(std::string_view composition) {
-    return R"({"revision":12,"host":"host0","compositions":[)" + std::string(composition) + "]}";
+    return R"({"revision":12,"host":"host0","regions":[)" + std::string(composition) + "]}";
 }
 constexpr std::string_view kComposition =
-    R"({"id":"c-1","serial":"0x4d54000100000001","size":268435456,"desired":"online","force":false,"drain_deadline":null})";
+    R"({"composition":"c-1","region":0,"serials":["0x4d54000100000001"],"size":268435456,"desired":"online","force":false,"drain_deadline":null})";
 
 TEST(DesiredState, IsReadInFull) {
     const auto desired = parse_desired(
         desired_with(
-            R"({"id":"c-1","serial":"0x4d54000100000001","size":268435456,"desired":"offline","force":true,)"
+            R"({"composition":"c-1","region":0,"serials":["0x4d54000100000001"],"size":268435456,"desired":"offline","force":true,)"
             R"("drain_deadline":"2026-11-29T18:00:00.250Z","new_field":[1]})"),
         kHost);
     ASSERT_TRUE(desired.has_value()) << desired.error().message;
     EXPECT_EQ(desired->revision, 12U);
-    ASSERT_EQ(desired->compositions.size(), 1U);
-    const auto& composition = desired->compositions[0];
-    EXPECT_EQ(composition.id.value, "c-1");
-    EXPECT_EQ(composition.serial.value, 0x4d54000100000001U);
+    ASSERT_EQ(desired->regions.size(), 1U);
+    const auto& composition = desired->regions[0];
+    EXPECT_EQ(composition.id.composition.value, "c-1");
+    EXPECT_EQ(composition.serials.at(0).value, 0x4d54000100000001U);
     EXPECT_EQ(composition.size, mebibytes(256));
     EXPECT_EQ(composition.want, Want::kOffline);
     EXPECT_TRUE(composition.force);
@@ -37,8 +37,8 @@ TEST(DesiredState, IsReadInFull) {
 
 TEST(DesiredState, OptionalFieldsMayBeAbsentOrNull) {
     for (const std::string_view text :
-         {kComposition, std::string_view(R"({"id":"c-1","serial":"1","size":268435456,"desired":"online"})"),
-          std::string_view(R"({"id":"c-1","serial":"1","size":268435456,"desired":"online","force":null})")})
+         {kComposition, std::string_view(R"({"composition":"c-1","region":0,"serials":["1"],"size":268435456,"desired":"online"})"),
+          std::string_view(R"({"composition":"c-1","region":0,"serials":["1"],"size":268435456,"desired":"online","force":null})")})
         EXPECT_TRUE(parse_desired(desired_with(text), kHost).has_value()) << text;
 }
 
@@ -57,27 +57,27 @@ TEST(DesiredState, GarbageIsRefusedWithTheFieldsName) {
         {"null", "object"},
         {"\xff\xfe", "JSON"},
         {std::string(100'000, '['), "JSON"},
-        {R"({"revision":1,"compositions":[]})", "host"},
-        {R"({"host":7,"revision":1,"compositions":[]})", "host"},
-        {R"({"host":"host0","revision":-1,"compositions":[]})", "revision"},
-        {R"({"host":"host0","revision":1.5,"compositions":[]})", "revision"},
-        {R"({"host":"host0","revision":1,"compositions":{}})", "compositions"},
-        {R"({"host":"host0","revision":1})", "compositions"},
-        {desired_with("7"), "compositions"},
-        {desired_with(R"({"serial":"1","size":268435456,"desired":"online"})"), "id"},
-        {desired_with(R"({"id":"","serial":"1","size":268435456,"desired":"online"})"), "id"},
-        {desired_with(R"({"id":"c","serial":1,"size":268435456,"desired":"online"})"), "serial"},
-        {desired_with(R"({"id":"c","serial":"zz","size":268435456,"desired":"online"})"), "serial"},
-        {desired_with(R"({"id":"c","serial":"1","size":0,"desired":"online"})"), "size"},
-        {desired_with(R"({"id":"c","serial":"1","size":1000,"desired":"online"})"), "size"},
-        {desired_with(R"({"id":"c","serial":"1","size":18446744073441116160,"desired":"online"})"), "size"},
-        {desired_with(R"({"id":"c","serial":"1","size":"256MiB","desired":"online"})"), "size"},
-        {desired_with(R"({"id":"c","serial":"1","size":268435456,"desired":"on"})"), "desired"},
-        {desired_with(R"({"id":"c","serial":"1","size":268435456,"desired":"online","force":1})"), "force"},
-        {desired_with(R"({"id":"c","serial":"1","size":268435456,"desired":"online","drain_deadline":5})"),
+        {R"({"revision":1,"regions":[]})", "host"},
+        {R"({"host":7,"revision":1,"regions":[]})", "host"},
+        {R"({"host":"host0","revision":-1,"regions":[]})", "revision"},
+        {R"({"host":"host0","revision":1.5,"regions":[]})", "revision"},
+        {R"({"host":"host0","revision":1,"regions":{}})", "regions"},
+        {R"({"host":"host0","revision":1})", "regions"},
+        {desired_with("7"), "regions"},
+        {desired_with(R"({"region":0,"serials":["1"],"size":268435456,"desired":"online"})"), "composition"},
+        {desired_with(R"({"composition":"","region":0,"serials":["1"],"size":268435456,"desired":"online"})"), "composition"},
+        {desired_with(R"({"composition":"c","region":0,"serials":[1],"size":268435456,"desired":"online"})"), "serials"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["zz"],"size":268435456,"desired":"online"})"), "serials"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":0,"desired":"online"})"), "size"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":1000,"desired":"online"})"), "size"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":18446744073441116160,"desired":"online"})"), "size"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":"256MiB","desired":"online"})"), "size"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"on"})"), "desired"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"online","force":1})"), "force"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"online","drain_deadline":5})"),
          "drain_deadline"},
         {desired_with(
-             R"({"id":"c","serial":"1","size":268435456,"desired":"online","drain_deadline":"soon"})"),
+             R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"online","drain_deadline":"soon"})"),
          "soon"},
     };
     for (const auto& [text, mentioned] : list) {
@@ -92,7 +92,7 @@ TEST(DesiredState, IdOrSerialTwiceIsRefused) {
     const std::string one(kComposition);
     EXPECT_FALSE(parse_desired(desired_with(one + "," + one), kHost).has_value());
     const std::string same_serial =
-        R"({"id":"c-2","serial":"0x4d54000100000001","size":268435456,"desired":"offline"})";
+        R"({"composition":"c-2","region":0,"serials":["0x4d54000100000001"],"size":268435456,"desired":"offline"})";
     EXPECT_FALSE(parse_desired(desired_with(one + "," + same_serial), kHost).has_value());
 }
 
@@ -101,10 +101,10 @@ TEST(ObservedState, IsWrittenAsTheManagerReadsIt) {
         .revision_seen = 12,
         .memdevs = {{.name = "mem0", .serial = {0x4d54000100000001}, .ram_size = mebibytes(256)}},
         .warnings = {{"not-aligned", "x"}}};
-    observed.compositions = {
-        {.id = CompositionId{"c-1"},
-         .serial = {0x4d54000100000001},
-         .status = CompositionStatus::kDraining,
+    observed.regions = {
+        {.id = {CompositionId{"c-1"}, 0},
+         .serials = {{0x4d54000100000001}},
+         .status = RegionStatus::kDraining,
          .node = 1,
          .region = "region0",
          .online = mebibytes(128),
@@ -115,17 +115,18 @@ TEST(ObservedState, IsWrittenAsTheManagerReadsIt) {
                                  "dis\n",
                       .bytes = {4096}},
                      {.block = "memory32", .command = "page cache", .bytes = {8192}}}},
-        {.id = CompositionId{"c-2"}, .serial = {2}, .status = CompositionStatus::kAbsent}};
+        {.id = {CompositionId{"c-2"}, 0}, .serials = {{2}}, .status = RegionStatus::kAbsent}};
     const std::string text = format_observed(observed, {.version = "1.0", .boot_id = "boot"});
     EXPECT_EQ(json::parse(text), json::parse(
                                      R"({"agent_version":"1.0","boot_id":"boot","revision_seen":12,
                 "memdevs":[{"name":"mem0","serial":"0x4d54000100000001","size":268435456}],
-                "compositions":[
-                  {"id":"c-1","serial":"0x4d54000100000001","state":"draining","node":1,"region":"region0",
+                "windows":[],
+                "regions":[
+                  {"composition":"c-1","region":0,"serials":["0x4d54000100000001"],"state":"draining","node":1,"name":"region0",
                    "online_bytes":134217728,"error":{"code":"still-held","detail":"busy"},
                    "holders":[{"block":"memory32","pid":7,"command":"re?dis?","bytes":4096},
                               {"block":"memory32","pid":null,"command":"page cache","bytes":8192}]},
-                  {"id":"c-2","serial":"0x0000000000000002","state":"absent","node":null,"region":null,
+                  {"composition":"c-2","region":0,"serials":["0x0000000000000002"],"state":"absent","node":null,"name":null,
                    "online_bytes":0,"error":null,"holders":[]}],
                 "warnings":[{"code":"not-aligned","detail":"x"}]})"))
         << text;

@@ -44,10 +44,11 @@ void FakeKernel::pull(const std::string& memdev) {
     const std::string decoder = devices.at(memdev).decoder;
     devices.erase(memdev);
     for (auto& [name, region] : regions) {
-        if (region.target != decoder) continue;
+        const auto target = std::ranges::find(region.targets, decoder);
+        if (target == region.targets.end()) continue;
         release_region(region);
         region.committed = false;
-        region.target.clear();
+        target->clear();
     }
     sync();
 }
@@ -85,7 +86,8 @@ std::map<std::string, std::string> FakeKernel::tree() const {
         put(path + "/size", fmt::format("{:#x}", region.size));
         put(path + "/resource", fmt::format("{:#x}", region.size == 0 ? ~0ULL : region.start));
         put(path + "/commit", region.committed ? "1" : "0");
-        if (region.ways != 0) put(path + "/target0", region.target);
+        for (std::size_t i = 0; i < region.targets.size(); ++i)
+            put(fmt::format("{}/target{}", path, i), region.targets[i]);
         if (!region.enabled) continue;
         const std::string dax = dax_of(name);
         const std::string device = fmt::format("{}/dax_{}/{}", path, name, dax);
@@ -191,18 +193,22 @@ Result<> FakeKernel::write_region(const std::string& name, const std::string& at
     } else if (attribute == "interleave_ways") {
         if (region.ways != 0) return refuse(ErrorCode::kConflict, name, text);
         region.ways = number();
+        region.targets.resize(region.ways);
     } else if (attribute == "size") {
         if (region.ways == 0 || region.size != 0) return refuse(ErrorCode::kConflict, name, text);
         region.start = free_address();
         region.size = number();
-    } else if (attribute == "target0") {
+    } else if (attribute.starts_with("target")) {
+        const std::size_t position = std::stoul(attribute.substr(6));
         const auto device =
             std::ranges::find_if(devices, [&](const auto& d) { return d.second.decoder == text; });
-        if (device == devices.end() || device->second.mode != "ram" || device->second.reserved != region.size)
+        if (position >= region.ways || device == devices.end() || device->second.mode != "ram" ||
+            device->second.reserved != region.size / region.ways)
             return refuse(ErrorCode::kInvalidArgument, name, text);
-        region.target = text;
+        region.targets[position] = text;
     } else if (attribute == "commit") {
-        if (region.target.empty()) return refuse(ErrorCode::kNotFound, name, text);
+        const bool whole = !region.targets.empty() && std::ranges::none_of(region.targets, &std::string::empty);
+        if (!whole) return refuse(ErrorCode::kNotFound, name, text);
         region.committed = true;
     }
     return {};
@@ -225,7 +231,7 @@ Result<> FakeKernel::write_decoder(const std::string& name, const std::string& a
     for (auto& [memdev, device] : devices) {
         if (device.decoder != name) continue;
         const bool in_use =
-            std::ranges::any_of(regions, [&](const auto& r) { return r.second.target == name; });
+            std::ranges::any_of(regions, [&](const auto& r) { return r.second.has_target(name); });
         if (in_use || (attribute == "mode" && device.reserved != 0))
             return refuse(ErrorCode::kConflict, name, text);
         if (attribute == "mode") device.mode = text;
@@ -333,7 +339,7 @@ Result<CxlView> FakeKernel::enumerate() {
     for (const auto& [name, device] : devices) {
         memdev_of[device.decoder] = name;
         const bool in_use =
-            std::ranges::any_of(regions, [&](const auto& r) { return r.second.target == device.decoder; });
+            std::ranges::any_of(regions, [&](const auto& r) { return r.second.has_target(device.decoder); });
         Memdev memdev{.name = name,
                       .serial = device.serial,
                       .ram_size = device.size,
@@ -348,8 +354,8 @@ Result<CxlView> FakeKernel::enumerate() {
         Region seen{
             .name = name, .window = "decoder0.0", .committed = region.committed, .enabled = region.enabled};
         if (region.size != 0) seen.range = {region.start, region.size};
-        if (!region.target.empty())
-            seen.targets = {{.decoder = region.target, .memdev = memdev_of[region.target]}};
+        for (const std::string& target : region.targets)
+            if (!target.empty()) seen.targets.push_back({.decoder = target, .memdev = memdev_of[target]});
         view.regions.push_back(std::move(seen));
     }
     return view;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -54,10 +55,13 @@ class FakeKernel final : public Files, public CxlBus {
         std::uint64_t start = 0;
         std::uint64_t ways = 0;
         std::uint64_t granularity = 0;
-        std::string target;
+        std::vector<std::string> targets;  // endpoint decoders; empty where there is none (any more)
         bool committed = false;
         bool enabled = false;
         std::string dax_driver;
+        [[nodiscard]] bool has_target(const std::string& decoder) const {
+            return std::ranges::find(targets, decoder) != targets.end();
+        }
         bool kmem_stuck = false;  // unbound with blocks online: its addresses are lost until a restart
     };
 

@@ -30,7 +30,7 @@ void put(const std::string& path, const std::string& text) {
 }
 
 const RegionRecord kRecord{
-    .region = "region0", .serial = {0x4d54000100000001}, .range = {0x3d0000000, 1ULL << 28}};
+    .region = "region0", .serials = {{0x4d54000100000001}}, .range = {0x3d0000000, 1ULL << 28}};
 
 // --- Records ---
 
@@ -61,6 +61,19 @@ TEST(RegionRecords, SecondAgentIsRefused) {
     const auto second = RegionRecords::open(folder.path(), "boot1");
     ASSERT_FALSE(second.has_value());
     EXPECT_EQ(second.error().code, ErrorCode::kAlreadyExists);
+}
+
+TEST(RegionRecords, RecordsOfTheFirstVersionAreRead) {
+    const auto records = parse_records("memtide-regions 1 boot1\nregion0 0x7 0x1000 0x2000\n", "boot1");
+    ASSERT_TRUE(records.has_value());
+    EXPECT_EQ(*records, (std::vector<RegionRecord>{
+                            {.region = "region0", .serials = {{7}}, .range = {0x1000, 0x2000}}}));
+}
+
+TEST(RegionRecords, InterleavedRegionKeepsItsMemdevsInOrder) {
+    const std::vector<RegionRecord> records{
+        {.region = "region3", .serials = {{9}, {2}, {5}, {1}}, .range = {0x1000, 0x2000}}};
+    EXPECT_EQ(*parse_records(format_records(records, "b"), "b"), records);
 }
 
 TEST(RegionRecords, GarbageIsPutAsideNotFatal) {
@@ -310,16 +323,16 @@ class ControllerThread : public testing::Test {
   protected:
     static Desired wanting(Want want) {
         return {.revision = want == Want::kOnline ? 1U : 2U,
-                .compositions = {
-                    {.id = CompositionId{"c-1"}, .serial = {1}, .size = mebibytes(256), .want = want}}};
+                .regions = {
+                    {.id = {CompositionId{"c-1"}, 0}, .serials = {{1}}, .size = mebibytes(256), .want = want}}};
     }
     bool reported(const std::function<bool(const Observed&)>& matches) {
         std::unique_lock lock(mutex_);
         return changed_.wait_for(lock, 30s, [&] { return last_ && matches(*last_); });
     }
-    bool reported(CompositionStatus status) {
+    bool reported(RegionStatus status) {
         return reported([&](const Observed& observed) {
-            return !observed.compositions.empty() && observed.compositions[0].status == status;
+            return !observed.regions.empty() && observed.regions[0].status == status;
         });
     }
     std::mutex mutex_;
@@ -344,10 +357,10 @@ TEST_F(ControllerThread, ReportsWhatItSeesBeforeAnythingIsWanted) {
 TEST_F(ControllerThread, CancelledReleaseEndsTheBlockedOffline) {
     controller_.start();
     controller_.set_desired(wanting(Want::kOffline));
-    ASSERT_TRUE(reported(CompositionStatus::kDraining));
+    ASSERT_TRUE(reported(RegionStatus::kDraining));
     while (host_.offlining == 0) std::this_thread::yield();
     controller_.set_desired(wanting(Want::kOnline));
-    EXPECT_TRUE(reported(CompositionStatus::kOnline));
+    EXPECT_TRUE(reported(RegionStatus::kOnline));
 }
 
 TEST_F(ControllerThread, StopEndsTheBlockedOffline) {
@@ -365,7 +378,7 @@ TEST_F(ControllerThread, HostThatCannotBeLookedAtIsReportedAndLookedAtAgain) {
         return !observed.warnings.empty() && observed.warnings[0].code == "cannot-look";
     }));
     host_.blind = false;
-    EXPECT_TRUE(reported(CompositionStatus::kOnline));
+    EXPECT_TRUE(reported(RegionStatus::kOnline));
 }
 
 }  // namespace

@@ -15,11 +15,11 @@ constexpr Bytes kSize = mebibytes(256);
 constexpr Bytes kBlock = mebibytes(128);
 constexpr std::uint64_t kStart = 0x3d0000000;
 constexpr std::uint64_t kFirstBlock = kStart / (128ULL << 20);
-const CompositionId kId{"c-1"};
+const RegionId kId{CompositionId{"c-1"}, 0};
 const WallTime kNow{std::chrono::sys_days{std::chrono::year{2030} / 1 / 1}};
 
 Desired wanting(Want want) {
-    return {.revision = 3, .compositions = {{.id = kId, .serial = kSerial, .size = kSize, .want = want}}};
+    return {.revision = 3, .regions = {{.id = kId, .serials = {kSerial}, .size = kSize, .want = want}}};
 }
 
 Memdev memdev(std::string name = "mem0", SerialNumber serial = kSerial) {
@@ -59,18 +59,18 @@ Seen seeing(std::vector<Memdev> memdevs, std::vector<Region> regions = {},
             .block_size = kBlock};
 }
 
-CompositionPlan plan_one(const Desired& desired, const Seen& seen, const Notes& notes = {}) {
+RegionPlan plan_one(const Desired& desired, const Seen& seen, const Notes& notes = {}) {
     const Plan plan = make_plan(desired, seen, notes, kNow);
-    EXPECT_EQ(plan.compositions.size(), 1U);
-    return plan.compositions.at(0);
+    EXPECT_EQ(plan.regions.size(), 1U);
+    return plan.regions.at(0);
 }
 
-void expect_action(const CompositionPlan& plan, ActionKind kind) {
+void expect_action(const RegionPlan& plan, ActionKind kind) {
     ASSERT_TRUE(plan.next.has_value());
     EXPECT_EQ(to_string(plan.next->kind), to_string(kind));
 }
 
-std::string error_code(const CompositionPlan& plan) {
+std::string error_code(const RegionPlan& plan) {
     return plan.observed.error ? plan.observed.error->code : "";
 }
 
@@ -79,7 +79,7 @@ std::string error_code(const CompositionPlan& plan) {
 TEST(Plan, CompositionWithoutMemdevIsAbsentAndNothingIsDone) {
     for (const Want want : {Want::kOnline, Want::kOffline}) {
         const auto plan = plan_one(wanting(want), seeing({memdev("mem0", kForeignSerial)}));
-        EXPECT_EQ(plan.observed.status, CompositionStatus::kAbsent);
+        EXPECT_EQ(plan.observed.status, RegionStatus::kAbsent);
         EXPECT_FALSE(plan.next.has_value());
     }
 }
@@ -88,7 +88,7 @@ TEST(Plan, MemdevWithoutEndpointIsFoundAndWaitedFor) {
     Memdev early = memdev();
     early.has_endpoint = false;
     const auto plan = plan_one(wanting(Want::kOnline), seeing({early}));
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kFound);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kFound);
     EXPECT_FALSE(plan.next.has_value());
 }
 
@@ -100,15 +100,55 @@ TEST(Plan, MemdevWithEndpointGetsARegionInAWindowThatFits) {
     const auto plan = plan_one(wanting(Want::kOnline), seeing({device}));
     expect_action(plan, ActionKind::kCreateRegion);
     EXPECT_EQ(plan.next->window, "decoder0.2");
-    EXPECT_EQ(plan.next->decoder, "decoder3.0");
-    EXPECT_EQ(plan.next->serial, kSerial);
+    EXPECT_EQ(plan.next->decoders.at(0), "decoder3.0");
+    EXPECT_EQ(plan.next->serials, std::vector{kSerial});
+}
+
+// A memdev below the host bridge at `position` of a window that interleaves two.
+Memdev memdev_at(std::string name, SerialNumber serial, unsigned position) {
+    Memdev device = memdev(std::move(name), serial);
+    device.free_decoder = "decoder-of-" + device.name;
+    device.ram_windows = {{.name = "decoder0.0",
+                           .largest_free = gibibytes(4),
+                           .ways = 2,
+                           .granularity = 1024,
+                           .position = position}};
+    return device;
+}
+Desired wanting_all(std::vector<SerialNumber> serials) {
+    const Bytes size = kSize * serials.size();
+    return {.revision = 3, .regions = {{.id = kId, .serials = std::move(serials), .size = size}}};
+}
+
+TEST(Plan, TargetsTakeTurnsAtTheHostBridgesOfTheWindow) {
+    const auto plan = plan_one(wanting_all({{1}, {2}, {3}, {4}}),
+                               seeing({memdev_at("mem1", {1}, 1), memdev_at("mem2", {2}, 1),
+                                       memdev_at("mem3", {3}, 0), memdev_at("mem4", {4}, 0)}));
+    expect_action(plan, ActionKind::kCreateRegion);
+    EXPECT_EQ(plan.next->memdevs, (std::vector<std::string>{"mem3", "mem1", "mem4", "mem2"}));
+    EXPECT_EQ(plan.next->decoders.at(1), "decoder-of-mem1");
+    EXPECT_EQ(plan.next->granularity, 1024U);
+}
+
+TEST(Plan, MemdevsOfOneHostBridgeDoNotFillAWindowOfTwo) {
+    const auto plan = plan_one(wanting_all({{1}, {2}}),
+                               seeing({memdev_at("mem1", {1}, 1), memdev_at("mem2", {2}, 1)}));
+    EXPECT_EQ(error_code(plan), "no-window");
+}
+
+TEST(Plan, InterleavedRegionThatLostAMemdevCanStillGoDown) {
+    Region region = region_with_blocks(BlockState::kOnline, true);
+    region.targets = {{"decoder3.0", "mem0"}, {"decoder4.0", ""}};
+    Desired rest = wanting(Want::kOffline);
+    rest.regions[0].serials = {kSerial, {2}};
+    expect_action(plan_one(rest, seeing({memdev()}, {region})), ActionKind::kOfflineBlocks);
 }
 
 TEST(Plan, WithoutAFittingWindowItFailsAndSaysSo) {
     Memdev device = memdev();
     device.ram_windows.clear();
     const auto plan = plan_one(wanting(Want::kOnline), seeing({device}));
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kFailed);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kFailed);
     EXPECT_EQ(error_code(plan), "no-window");
     EXPECT_FALSE(plan.next.has_value());
 }
@@ -131,7 +171,7 @@ TEST(Plan, TwoMemdevsWithTheSerialAreAmbiguousAndNeitherIsTouched) {
     for (const Want want : {Want::kOnline, Want::kOffline}) {
         const auto plan =
             plan_one(wanting(want), seeing({memdev("mem0"), memdev("mem1")}, {region_of("mem1")}));
-        EXPECT_EQ(plan.observed.status, CompositionStatus::kFailed);
+        EXPECT_EQ(plan.observed.status, RegionStatus::kFailed);
         EXPECT_EQ(error_code(plan), "ambiguous-serial");
         EXPECT_FALSE(plan.next.has_value());
     }
@@ -140,26 +180,26 @@ TEST(Plan, TwoMemdevsWithTheSerialAreAmbiguousAndNeitherIsTouched) {
 TEST(Plan, EmptyRegionOfTheRecordIsConfigured) {
     Region fresh{.name = "region0", .window = "decoder0.0"};
     const auto plan = plan_one(wanting(Want::kOnline),
-                               seeing({memdev()}, {fresh}, {{.region = "region0", .serial = kSerial}}));
+                               seeing({memdev()}, {fresh}, {{.region = "region0", .serials = {kSerial}}}));
     expect_action(plan, ActionKind::kConfigureRegion);
     EXPECT_EQ(plan.next->region, "region0");
-    EXPECT_EQ(plan.next->decoder, "decoder3.0");
+    EXPECT_EQ(plan.next->decoders.at(0), "decoder3.0");
 }
 
 TEST(Plan, EmptyRegionWithoutARecordIsSomebodyElses) {
     Region fresh{.name = "region0", .window = "decoder0.0"};
     expect_action(plan_one(wanting(Want::kOnline), seeing({memdev()}, {fresh})), ActionKind::kCreateRegion);
     const auto plan = plan_one(wanting(Want::kOffline), seeing({memdev()}, {fresh}));
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kOffline);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kOffline);
     EXPECT_FALSE(plan.next.has_value());
 }
 
 TEST(Plan, RecordedNameThatNowCarriesAnotherMemdevIsNotTouched) {
     const Seen seen = seeing({memdev(), memdev("mem1", kForeignSerial)}, {region_of("mem1")},
-                             {{.region = "region0", .serial = kSerial}});
+                             {{.region = "region0", .serials = {kSerial}}});
     expect_action(plan_one(wanting(Want::kOnline), seen), ActionKind::kCreateRegion);
     const Plan down = make_plan(wanting(Want::kOffline), seen, {}, kNow);
-    EXPECT_EQ(down.compositions[0].observed.status, CompositionStatus::kOffline);
+    EXPECT_EQ(down.regions[0].observed.status, RegionStatus::kOffline);
     EXPECT_TRUE(down.cleanups.empty());
 }
 
@@ -170,7 +210,7 @@ TEST(Plan, RegionWithTargetSetIsConfiguredOnWithThatDecoder) {
     half.targets = {{"decoder3.1", "mem0"}};
     const auto plan = plan_one(wanting(Want::kOnline), seeing({memdev()}, {half}));
     expect_action(plan, ActionKind::kConfigureRegion);
-    EXPECT_EQ(plan.next->decoder, "decoder3.1");
+    EXPECT_EQ(plan.next->decoders.at(0), "decoder3.1");
 }
 
 TEST(Plan, RegionBegunForAnotherSizeIsDestroyed) {
@@ -195,7 +235,7 @@ TEST(Plan, InterleavedRegionIsForeignInBothDirections) {
     for (const Want want : {Want::kOnline, Want::kOffline}) {
         const auto plan =
             plan_one(wanting(want), seeing({memdev(), memdev("mem1", kForeignSerial)}, {interleaved}));
-        EXPECT_EQ(plan.observed.status, CompositionStatus::kFailed);
+        EXPECT_EQ(plan.observed.status, RegionStatus::kFailed);
         EXPECT_EQ(error_code(plan), "foreign-region");
         EXPECT_FALSE(plan.next.has_value());
     }
@@ -230,14 +270,14 @@ TEST(Plan, OfflineBlocksAreOnlinedAndOnlyThose) {
     const auto plan = plan_one(wanting(Want::kOnline), seeing({memdev()}, {region}));
     expect_action(plan, ActionKind::kOnlineBlocks);
     EXPECT_EQ(plan.next->blocks, std::vector<std::uint64_t>{kFirstBlock + 1});
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kFound);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kFound);
     EXPECT_EQ(plan.observed.online, kBlock);
 }
 
 TEST(Plan, AllBlocksOnlineMovableIsOnlineWithNodeAndRegion) {
     const auto plan =
         plan_one(wanting(Want::kOnline), seeing({memdev()}, {region_with_blocks(BlockState::kOnline, true)}));
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kOnline);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kOnline);
     EXPECT_EQ(plan.observed.node, 1);
     EXPECT_EQ(plan.observed.region, "region0");
     EXPECT_EQ(plan.observed.online, kSize);
@@ -249,7 +289,7 @@ TEST(Plan, BlocksInAKernelZoneAreRezonedAndNeverReportedOnline) {
                                seeing({memdev()}, {region_with_blocks(BlockState::kOnline, false)}));
     expect_action(plan, ActionKind::kRezoneBlocks);
     EXPECT_EQ(plan.next->blocks.size(), 2U);
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kFound);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kFound);
 }
 
 TEST(Plan, BlocksThatStayInAKernelZoneAreWarnedAboutByName) {
@@ -259,12 +299,12 @@ TEST(Plan, BlocksThatStayInAKernelZoneAreWarnedAboutByName) {
                         .failures = kFailuresUntilFailed,
                         .error = {"online-not-movable", "busy"}}}};
     const Plan plan = make_plan(wanting(Want::kOnline), seen, notes, kNow);
-    EXPECT_EQ(plan.compositions[0].observed.status, CompositionStatus::kFailed);
+    EXPECT_EQ(plan.regions[0].observed.status, RegionStatus::kFailed);
     ASSERT_EQ(plan.warnings.size(), 1U);
     EXPECT_EQ(plan.warnings[0].code, "online-not-movable");
     EXPECT_NE(plan.warnings[0].detail.find("memory122, memory123"), std::string::npos)
         << plan.warnings[0].detail;
-    expect_action(plan.compositions[0], ActionKind::kRezoneBlocks);
+    expect_action(plan.regions[0], ActionKind::kRezoneBlocks);
 }
 
 TEST(Plan, HostPolicyOfOnliningInAKernelZoneIsWarnedAboutOnceSomethingIsWanted) {
@@ -284,7 +324,7 @@ TEST(Plan, BlockThatIsGoingOfflineIsNotOnline) {
     region.blocks[0].state = BlockState::kGoingOffline;
     region.blocks[0].movable = false;
     const auto plan = plan_one(wanting(Want::kOnline), seeing({memdev()}, {region}));
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kFound);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kFound);
     EXPECT_FALSE(plan.next.has_value());
 }
 
@@ -300,14 +340,14 @@ TEST(Plan, RegionSmallerThanABlockCannotGoOnline) {
     Seen seen = seeing({memdev()}, {region});
     seen.block_size = gibibytes(2);
     const auto plan = plan_one(wanting(Want::kOnline), seen);
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kFailed);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kFailed);
     EXPECT_EQ(error_code(plan), "block-too-large");
     EXPECT_FALSE(plan.next.has_value());
 }
 
 TEST(Plan, MisalignedRegionIsOnlineWithWhatFitsAndAWarning) {
     Desired desired = wanting(Want::kOnline);
-    desired.compositions[0].size = gibibytes(4);
+    desired.regions[0].size = gibibytes(4);
     Memdev device = memdev();
     device.ram_size = gibibytes(4);
     Region region = region_of("mem0");
@@ -318,8 +358,8 @@ TEST(Plan, MisalignedRegionIsOnlineWithWhatFitsAndAWarning) {
     Seen seen = seeing({device}, {region});
     seen.block_size = gibibytes(2);
     const Plan plan = make_plan(desired, seen, {}, kNow);
-    EXPECT_EQ(plan.compositions[0].observed.status, CompositionStatus::kOnline);
-    EXPECT_EQ(plan.compositions[0].observed.online, gibibytes(2));
+    EXPECT_EQ(plan.regions[0].observed.status, RegionStatus::kOnline);
+    EXPECT_EQ(plan.regions[0].observed.online, gibibytes(2));
     ASSERT_EQ(plan.warnings.size(), 1U);
     EXPECT_EQ(plan.warnings[0].code, "not-aligned");
 }
@@ -328,7 +368,7 @@ TEST(Plan, MisalignedRegionIsOnlineWithWhatFitsAndAWarning) {
 
 TEST(Plan, ReleaseWithoutRegionIsOffline) {
     const auto plan = plan_one(wanting(Want::kOffline), seeing({memdev()}));
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kOffline);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kOffline);
     EXPECT_FALSE(plan.next.has_value());
 }
 
@@ -336,14 +376,14 @@ TEST(Plan, ReleaseOfflinesTheBlocksThatAreNotYet) {
     Region region = region_with_blocks(BlockState::kOnline, true);
     region.blocks[0] = block(kFirstBlock, BlockState::kOffline, false);
     Desired desired = wanting(Want::kOffline);
-    desired.compositions[0].force = true;
-    desired.compositions[0].drain_deadline = kNow + 60s;
+    desired.regions[0].force = true;
+    desired.regions[0].drain_deadline = kNow + 60s;
     const auto plan = plan_one(desired, seeing({memdev()}, {region}));
     expect_action(plan, ActionKind::kOfflineBlocks);
     EXPECT_EQ(plan.next->blocks, std::vector<std::uint64_t>{kFirstBlock + 1});
     EXPECT_TRUE(plan.next->force);
     EXPECT_EQ(plan.next->deadline, kNow + 60s);
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kDraining);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kDraining);
 }
 
 TEST(Plan, ReleaseOfBlocksInAKernelZoneIsTriedToo) {
@@ -366,14 +406,14 @@ TEST(Plan, RegionIsDestroyedWhenKmemIsGone) {
         region.dax[0].driver = driver;
         const auto plan = plan_one(wanting(Want::kOffline), seeing({memdev()}, {region}));
         expect_action(plan, ActionKind::kDestroyRegion);
-        EXPECT_EQ(plan.next->decoder, "decoder3.0");
+        EXPECT_EQ(plan.next->decoders.at(0), "decoder3.0");
     }
 }
 
 TEST(Plan, UnfinishedRegionIsDestroyedOnRelease) {
     Region fresh{.name = "region0", .window = "decoder0.0"};
     expect_action(plan_one(wanting(Want::kOffline),
-                           seeing({memdev()}, {fresh}, {{.region = "region0", .serial = kSerial}})),
+                           seeing({memdev()}, {fresh}, {{.region = "region0", .serials = {kSerial}}})),
                   ActionKind::kDestroyRegion);
 }
 
@@ -394,14 +434,14 @@ TEST(Plan, DrainWithHoldersReportsThemUntilTheDeadlineAndFailsAfterIt) {
                         .error = {"still-held", "memory122 busy"},
                         .holders = holders}}};
     Desired desired = wanting(Want::kOffline);
-    desired.compositions[0].drain_deadline = kNow + 1s;
+    desired.regions[0].drain_deadline = kNow + 1s;
     auto plan = plan_one(desired, seen, notes);
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kDraining);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kDraining);
     EXPECT_EQ(error_code(plan), "still-held");
     EXPECT_EQ(plan.observed.holders, holders);
-    desired.compositions[0].drain_deadline = kNow;
+    desired.regions[0].drain_deadline = kNow;
     plan = plan_one(desired, seen, notes);
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kFailed);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kFailed);
     EXPECT_EQ(error_code(plan), "drain-deadline");
     expect_action(plan, ActionKind::kOfflineBlocks);  // it goes on trying
 }
@@ -410,11 +450,11 @@ TEST(Plan, StepThatKeepsFailingMakesTheCompositionFailedButIsTriedOn) {
     Notes notes{
         {kId, {.kind = ActionKind::kCreateRegion, .failures = 1, .error = {"create-region-failed", "x"}}}};
     auto plan = plan_one(wanting(Want::kOnline), seeing({memdev()}), notes);
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kFound);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kFound);
     EXPECT_EQ(error_code(plan), "create-region-failed");
     notes[kId].failures = kFailuresUntilFailed;
     plan = plan_one(wanting(Want::kOnline), seeing({memdev()}), notes);
-    EXPECT_EQ(plan.observed.status, CompositionStatus::kFailed);
+    EXPECT_EQ(plan.observed.status, RegionStatus::kFailed);
     expect_action(plan, ActionKind::kCreateRegion);
 }
 
@@ -431,12 +471,12 @@ TEST(Plan, MemdevsAndRegionsThatNobodyAskedForAreNotTouched) {
     EXPECT_TRUE(make_plan({}, seen, {}, kNow).cleanups.empty());
     const Plan plan = make_plan(wanting(Want::kOffline), seen, {}, kNow);
     EXPECT_TRUE(plan.cleanups.empty());
-    EXPECT_FALSE(plan.compositions[0].next.has_value());
+    EXPECT_FALSE(plan.regions[0].next.has_value());
 }
 
 TEST(Plan, OwnRegionThatIsNoLongerAskedForIsLeftAndWarnedAbout) {
     const Seen seen = seeing({memdev()}, {region_with_blocks(BlockState::kOnline, true)},
-                             {{.region = "region0", .serial = kSerial, .range = {kStart, kSize.value}}});
+                             {{.region = "region0", .serials = {kSerial}, .range = {kStart, kSize.value}}});
     const Plan plan = make_plan({}, seen, {}, kNow);
     EXPECT_TRUE(plan.cleanups.empty());
     ASSERT_EQ(plan.warnings.size(), 1U);
@@ -445,16 +485,16 @@ TEST(Plan, OwnRegionThatIsNoLongerAskedForIsLeftAndWarnedAbout) {
 
 TEST(Plan, TwoCompositionsGetTheirStepsIndependently) {
     Desired desired = wanting(Want::kOnline);
-    desired.compositions.push_back(
-        {.id = CompositionId{"c-2"}, .serial = {2}, .size = kSize, .want = Want::kOffline});
+    desired.regions.push_back(
+        {.id = {CompositionId{"c-2"}, 0}, .serials = {{2}}, .size = kSize, .want = Want::kOffline});
     Region second = region_of("mem1");
     second.name = "region1";
     second.range.start += kSize.value;
     second.blocks = {block(kFirstBlock + 2, BlockState::kOnline, true)};
     const Plan plan = make_plan(desired, seeing({memdev(), memdev("mem1", {2})}, {second}), {}, kNow);
-    expect_action(plan.compositions[0], ActionKind::kCreateRegion);
-    expect_action(plan.compositions[1], ActionKind::kOfflineBlocks);
-    EXPECT_EQ(plan.compositions[1].next->blocks, std::vector<std::uint64_t>{kFirstBlock + 2});
+    expect_action(plan.regions[0], ActionKind::kCreateRegion);
+    expect_action(plan.regions[1], ActionKind::kOfflineBlocks);
+    EXPECT_EQ(plan.regions[1].next->blocks, std::vector<std::uint64_t>{kFirstBlock + 2});
 }
 
 // --- Pulled out ---
@@ -468,14 +508,14 @@ Seen after_surprise_removal(BlockState state) {
     orphan.blocks = blocks;
     return seeing(
         {}, {orphan},
-        {{.region = "region0", .serial = kSerial, .range = {kStart, kSize.value}, .blocks = blocks}});
+        {{.region = "region0", .serials = {kSerial}, .range = {kStart, kSize.value}, .blocks = blocks}});
 }
 
 TEST(Plan, DeviceThatVanishedUnderOnlineBlocksIsReportedAndCleanedUp) {
     const Plan plan =
         make_plan(wanting(Want::kOnline), after_surprise_removal(BlockState::kOnline), {}, kNow);
-    EXPECT_EQ(plan.compositions[0].observed.status, CompositionStatus::kAbsent);
-    EXPECT_EQ(error_code(plan.compositions[0]), "device-vanished");
+    EXPECT_EQ(plan.regions[0].observed.status, RegionStatus::kAbsent);
+    EXPECT_EQ(error_code(plan.regions[0]), "device-vanished");
     ASSERT_EQ(plan.cleanups.size(), 1U);
     EXPECT_EQ(plan.cleanups[0].kind, ActionKind::kOfflineBlocks);
     EXPECT_EQ(plan.cleanups[0].blocks, std::vector<std::uint64_t>{kFirstBlock});
@@ -495,7 +535,7 @@ TEST(Plan, LeftoverRegionIsDestroyedThenItsRecordForgotten) {
 
 TEST(Plan, LeftoverBlocksThatStayAreWarnedAbout) {
     const Notes notes{
-        {CompositionId{"leftover-region0"}, {.kind = ActionKind::kOfflineBlocks, .failures = 1}}};
+        {RegionId{CompositionId{"leftover-region0"}, 0}, {.kind = ActionKind::kOfflineBlocks, .failures = 1}}};
     const Plan plan = make_plan({}, after_surprise_removal(BlockState::kOnline), notes, kNow);
     ASSERT_EQ(plan.warnings.size(), 1U);
     EXPECT_EQ(plan.warnings[0].code, "device-vanished");
@@ -513,7 +553,7 @@ TEST(Plan, DeviceThatCameBackGetsANewRegionOnceTheOldIsCleared) {
 
 TEST(Plan, StaleRecordOfALiveMemdevIsForgotten) {
     const Plan plan =
-        make_plan({}, seeing({memdev()}, {}, {{.region = "region0", .serial = kSerial}}), {}, kNow);
+        make_plan({}, seeing({memdev()}, {}, {{.region = "region0", .serials = {kSerial}}}), {}, kNow);
     ASSERT_EQ(plan.cleanups.size(), 1U);
     EXPECT_EQ(plan.cleanups[0].kind, ActionKind::kForgetRegion);
 }
@@ -521,7 +561,7 @@ TEST(Plan, StaleRecordOfALiveMemdevIsForgotten) {
 TEST(Plan, UnfinishedRegionThatIsNoLongerAskedForIsDestroyed) {
     Region fresh{.name = "region0", .window = "decoder0.0"};
     const Plan plan =
-        make_plan({}, seeing({memdev()}, {fresh}, {{.region = "region0", .serial = kSerial}}), {}, kNow);
+        make_plan({}, seeing({memdev()}, {fresh}, {{.region = "region0", .serials = {kSerial}}}), {}, kNow);
     ASSERT_EQ(plan.cleanups.size(), 1U);
     EXPECT_EQ(plan.cleanups[0].kind, ActionKind::kDestroyRegion);
 }

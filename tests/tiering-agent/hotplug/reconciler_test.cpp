@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr SerialNumber kSerial{0x4d54000100000001};
 constexpr SerialNumber kForeignSerial{0x99};
-const CompositionId kId{"c-1"};
+const RegionId kId{CompositionId{"c-1"}, 0};
 
 class RecordingMover final : public PageMover {
   public:
@@ -46,11 +46,11 @@ class AgentOnFakeKernel : public testing::Test {
     }
 
     static Desired wanting(Want want, SerialNumber serial = kSerial, Bytes size = mebibytes(256)) {
-        return {.revision = 1, .compositions = {{.id = kId, .serial = serial, .size = size, .want = want}}};
+        return {.revision = 1, .regions = {{.id = kId, .serials = {serial}, .size = size, .want = want}}};
     }
 
     // Passes until there is nothing to do but wait; retries come after `rounds` of waiting at most.
-    ObservedComposition run(const Desired& desired, int rounds = 20) {
+    ObservedRegion run(const Desired& desired, int rounds = 20) {
         for (int guard = 0; guard < 500; ++guard) {
             auto pass = reconciler_->pass(desired, wall_, now_);
             EXPECT_TRUE(pass.has_value());
@@ -58,7 +58,7 @@ class AgentOnFakeKernel : public testing::Test {
             if (!pass->retry_at || rounds-- == 0) break;
             now_ = *pass->retry_at;
         }
-        return last_.compositions.empty() ? ObservedComposition{} : last_.compositions.front();
+        return last_.regions.empty() ? ObservedRegion{} : last_.regions.front();
     }
     [[nodiscard]] bool warned(std::string_view code) const {
         return std::ranges::find(last_.warnings, code, &Finding::code) != last_.warnings.end();
@@ -89,7 +89,7 @@ using Agent = AgentOnFakeKernel;
 TEST_F(Agent, OnlinesAPluggedDeviceMovableAndReportsNodeAndRegion) {
     kernel_.plug("mem0", kSerial);
     const auto observed = run(wanting(Want::kOnline));
-    EXPECT_EQ(observed.status, CompositionStatus::kOnline);
+    EXPECT_EQ(observed.status, RegionStatus::kOnline);
     EXPECT_EQ(observed.node, 1);
     EXPECT_EQ(observed.region, "region0");
     EXPECT_EQ(observed.online, mebibytes(256));
@@ -102,15 +102,15 @@ TEST_F(Agent, OnlinesAPluggedDeviceMovableAndReportsNodeAndRegion) {
 TEST_F(Agent, TakesItAwayAgainAndLeavesNothing) {
     kernel_.plug("mem0", kSerial);
     run(wanting(Want::kOnline));
-    EXPECT_EQ(run(wanting(Want::kOffline)).status, CompositionStatus::kOffline);
+    EXPECT_EQ(run(wanting(Want::kOffline)).status, RegionStatus::kOffline);
     expect_nothing_left();
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);  // and once more
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);  // and once more
 }
 
 TEST_F(Agent, WaitsForTheDeviceThenReacts) {
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kAbsent);
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kAbsent);
     kernel_.plug("mem0", kSerial);
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
 }
 
 TEST_F(Agent, KilledBeforeAnyWriteItGoesOnAndFinishes) {
@@ -124,7 +124,7 @@ TEST_F(Agent, KilledBeforeAnyWriteItGoesOnAndFinishes) {
             bool online = false;
             bool killed = false;
             try {
-                online = run(wanting(Want::kOnline)).status == CompositionStatus::kOnline;
+                online = run(wanting(Want::kOnline)).status == RegionStatus::kOnline;
                 run(wanting(Want::kOffline));
             } catch (const Killed&) {
                 killed = true;
@@ -133,10 +133,10 @@ TEST_F(Agent, KilledBeforeAnyWriteItGoesOnAndFinishes) {
             crash();
             // Whichever way it was going, both wishes can be had afterwards.
             if (writes % 2 == 0 || online) {
-                EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
+                EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
                 ASSERT_EQ(kernel_.regions.size(), 1U) << "a region was made twice";
             }
-            EXPECT_EQ(run(wanting(Want::kOffline)).status, CompositionStatus::kOffline);
+            EXPECT_EQ(run(wanting(Want::kOffline)).status, RegionStatus::kOffline);
             expect_nothing_left();
             kernel_.devices.clear();
             run({});
@@ -152,8 +152,8 @@ TEST_F(Agent, NeverTouchesWhatIsNotItsOwn) {
     ASSERT_TRUE(records_->forget("region0").has_value());
     kernel_.plug("mem1", kSerial);
     kernel_.writes.clear();
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
-    EXPECT_EQ(run(wanting(Want::kOffline)).status, CompositionStatus::kOffline);
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
+    EXPECT_EQ(run(wanting(Want::kOffline)).status, RegionStatus::kOffline);
     run({});
     EXPECT_EQ(kernel_.names_touched(), (std::set<std::string>{"decoder0.0", "decoder4.0", "region1", "dax1.0",
                                                               "memory124", "memory125"}));
@@ -164,27 +164,27 @@ TEST_F(Agent, TwoDevicesInOneNodeAreTakenAwayOneByOne) {
     kernel_.plug("mem0", kSerial);
     kernel_.plug("mem1", {2});
     Desired both = wanting(Want::kOnline);
-    both.compositions.push_back({.id = CompositionId{"c-2"}, .serial = {2}, .size = mebibytes(256)});
+    both.regions.push_back({.id = {CompositionId{"c-2"}, 0}, .serials = {{2}}, .size = mebibytes(256)});
     run(both);
-    EXPECT_EQ(last_.compositions[0].node, last_.compositions[1].node);
-    both.compositions[0].want = Want::kOffline;
+    EXPECT_EQ(last_.regions[0].node, last_.regions[1].node);
+    both.regions[0].want = Want::kOffline;
     run(both);
-    EXPECT_EQ(last_.compositions[0].status, CompositionStatus::kOffline);
-    EXPECT_EQ(last_.compositions[1].status, CompositionStatus::kOnline);
+    EXPECT_EQ(last_.regions[0].status, RegionStatus::kOffline);
+    EXPECT_EQ(last_.regions[1].status, RegionStatus::kOnline);
     EXPECT_EQ(kernel_.blocks().size(), 2U);
 }
 
 TEST_F(Agent, PolicyThatOnlinesInAKernelZoneDoesNotTrapTheMemory) {
     kernel_.auto_online = FakeKernel::AutoOnline::kKernelZone;
     kernel_.plug("mem0", kSerial);
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
     for (const auto& [index, block] : kernel_.blocks()) EXPECT_EQ(block.zone, FakeKernel::Zone::kMovable);
 }
 
 TEST_F(Agent, PolicyThatOnlinesMovableIsAccepted) {
     kernel_.auto_online = FakeKernel::AutoOnline::kMovable;
     kernel_.plug("mem0", kSerial);
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
 }
 
 TEST_F(Agent, BlocksStuckInAKernelZoneAreNamedAndStillTakenBackWhenTheKernelLets) {
@@ -192,13 +192,13 @@ TEST_F(Agent, BlocksStuckInAKernelZoneAreNamedAndStillTakenBackWhenTheKernelLets
     kernel_.plug("mem0", kSerial);
     kernel_.faults["memory122/state"] = {ErrorCode::kConflict, -1};
     auto observed = run(wanting(Want::kOnline));
-    EXPECT_EQ(observed.status, CompositionStatus::kFailed);
+    EXPECT_EQ(observed.status, RegionStatus::kFailed);
     EXPECT_EQ(observed.error->code, "online-not-movable");
     EXPECT_TRUE(warned("online-not-movable"));
     EXPECT_NE(observed.error->detail.find("memory122"), std::string::npos);
     EXPECT_EQ(observed.error->detail.find("memory123"), std::string::npos);
     kernel_.faults.clear();
-    EXPECT_EQ(run(wanting(Want::kOffline)).status, CompositionStatus::kOffline);
+    EXPECT_EQ(run(wanting(Want::kOffline)).status, RegionStatus::kOffline);
     expect_nothing_left();
 }
 
@@ -206,7 +206,7 @@ TEST_F(Agent, BusyBlocksAreRetriedUntilTheyGo) {
     kernel_.plug("mem0", kSerial);
     run(wanting(Want::kOnline));
     kernel_.block(122).busy = 3;
-    EXPECT_EQ(run(wanting(Want::kOffline)).status, CompositionStatus::kOffline);
+    EXPECT_EQ(run(wanting(Want::kOffline)).status, RegionStatus::kOffline);
     expect_nothing_left();
 }
 
@@ -215,19 +215,19 @@ TEST_F(Agent, HeldBlockIsReportedWhileTheOthersGoOffline) {
     run(wanting(Want::kOnline));
     kernel_.block(122).busy = -1;
     Desired desired = wanting(Want::kOffline);
-    desired.compositions[0].drain_deadline = wall_ + 60s;
+    desired.regions[0].drain_deadline = wall_ + 60s;
     auto observed = run(desired);
-    EXPECT_EQ(observed.status, CompositionStatus::kDraining);
+    EXPECT_EQ(observed.status, RegionStatus::kDraining);
     EXPECT_EQ(observed.error->code, "still-held");
     EXPECT_EQ(observed.online, mebibytes(128));
     EXPECT_EQ(kernel_.regions.at("region0").dax_driver, "kmem")
         << "kmem must not be unbound under online blocks";
     wall_ += 61s;
     observed = run(desired);
-    EXPECT_EQ(observed.status, CompositionStatus::kFailed);
+    EXPECT_EQ(observed.status, RegionStatus::kFailed);
     EXPECT_EQ(observed.error->code, "drain-deadline");
     kernel_.block(122).busy = 0;
-    EXPECT_EQ(run(desired).status, CompositionStatus::kOffline);
+    EXPECT_EQ(run(desired).status, RegionStatus::kOffline);
 }
 
 TEST_F(Agent, CancelledReleaseOnlinesWhatWentOffline) {
@@ -236,7 +236,7 @@ TEST_F(Agent, CancelledReleaseOnlinesWhatWentOffline) {
     kernel_.block(122).busy = -1;
     run(wanting(Want::kOffline));
     EXPECT_FALSE(kernel_.block(123).online);
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
     EXPECT_TRUE(kernel_.block(123).online);
 }
 
@@ -246,7 +246,7 @@ TEST_F(Agent, UdevRuleThatOnlinesBehindItsBackCannotMakeItUnbindKmem) {
     kernel_.block(122).busy = -1;
     const Action unbind{.kind = ActionKind::kUnbindKmem,
                         .id = kId,
-                        .serial = kSerial,
+                        .serials = {kSerial},
                         .region = "region0",
                         .dax = "dax0.0",
                         .range = {kernel_.window_start, mebibytes(256).value}};
@@ -257,7 +257,7 @@ TEST_F(Agent, UdevRuleThatOnlinesBehindItsBackCannotMakeItUnbindKmem) {
 TEST_F(Agent, DaxDeviceInDevdaxModeIsTurnedIntoMemory) {
     kernel_.dax_binds_to_kmem = false;
     kernel_.plug("mem0", kSerial);
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
     run(wanting(Want::kOffline));
     // And one that somebody bound to device_dax.
     run(wanting(Want::kOnline));
@@ -267,7 +267,7 @@ TEST_F(Agent, DaxDeviceInDevdaxModeIsTurnedIntoMemory) {
                 .has_value());
     ASSERT_TRUE(kernel_.write("sys/bus/dax/drivers/kmem/unbind", "dax0.0").has_value());
     ASSERT_TRUE(kernel_.write("sys/bus/dax/drivers/device_dax/bind", "dax0.0").has_value());
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
 }
 
 class AgentWithoutKmem : public AgentOnFakeKernel {
@@ -285,7 +285,7 @@ class AgentWithoutKmem : public AgentOnFakeKernel {
 TEST_F(AgentWithoutKmem, LoadsTheModuleWhenItIsNeeded) {
     kernel_.has_kmem = false;
     kernel_.plug("mem0", kSerial);
-    EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
+    EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
 }
 
 TEST_F(AgentWithoutKmem, SaysClearlyThatTheModuleIsMissing) {
@@ -293,18 +293,18 @@ TEST_F(AgentWithoutKmem, SaysClearlyThatTheModuleIsMissing) {
     loadable = false;
     kernel_.plug("mem0", kSerial);
     const auto observed = run(wanting(Want::kOnline));
-    EXPECT_EQ(observed.status, CompositionStatus::kFailed);
+    EXPECT_EQ(observed.status, RegionStatus::kFailed);
     EXPECT_EQ(observed.error->code, "kmem-missing");
-    EXPECT_EQ(run(wanting(Want::kOffline)).status, CompositionStatus::kOffline);
+    EXPECT_EQ(run(wanting(Want::kOffline)).status, RegionStatus::kOffline);
 }
 
 TEST_F(Agent, KernelThatDoesNotCommitIsReportedAndTheRegionCanBeTakenAway) {
     kernel_.plug("mem0", kSerial);
     kernel_.faults["/commit"] = {ErrorCode::kNotFound, -1};
     const auto observed = run(wanting(Want::kOnline));
-    EXPECT_EQ(observed.status, CompositionStatus::kFailed);
+    EXPECT_EQ(observed.status, RegionStatus::kFailed);
     EXPECT_EQ(observed.error->code, "configure-region-failed");
-    EXPECT_EQ(run(wanting(Want::kOffline)).status, CompositionStatus::kOffline);
+    EXPECT_EQ(run(wanting(Want::kOffline)).status, RegionStatus::kOffline);
     expect_nothing_left();
 }
 
@@ -315,9 +315,9 @@ TEST_F(Agent, TransientRefusalsOfEveryFileAreOvercome) {
         SCOPED_TRACE(file);
         kernel_.plug("mem0", kSerial);
         kernel_.faults = {{file, {ErrorCode::kConflict, 1}}};
-        EXPECT_EQ(run(wanting(Want::kOnline)).status, CompositionStatus::kOnline);
+        EXPECT_EQ(run(wanting(Want::kOnline)).status, RegionStatus::kOnline);
         kernel_.faults = {{file, {ErrorCode::kConflict, 1}}};
-        EXPECT_EQ(run(wanting(Want::kOffline)).status, CompositionStatus::kOffline);
+        EXPECT_EQ(run(wanting(Want::kOffline)).status, RegionStatus::kOffline);
         EXPECT_TRUE(kernel_.regions.empty());
         kernel_.devices.clear();
         run({});
@@ -330,7 +330,7 @@ TEST_F(Agent, DevicePulledOutUnderOnlineMemoryIsReportedAndCleanedUp) {
     kernel_.block(122).busy = -1;
     kernel_.pull("mem0");
     auto observed = run(wanting(Want::kOnline));
-    EXPECT_EQ(observed.status, CompositionStatus::kAbsent);
+    EXPECT_EQ(observed.status, RegionStatus::kAbsent);
     ASSERT_TRUE(observed.error.has_value());
     EXPECT_EQ(observed.error->code, "device-vanished");
     EXPECT_TRUE(warned("device-vanished"));
@@ -348,7 +348,7 @@ TEST_F(Agent, DeviceThatComesBackAfterBeingPulledOutGoesOnlineElsewhere) {
     kernel_.pull("mem0");
     kernel_.plug("mem1", kSerial);
     const auto observed = run(wanting(Want::kOnline));
-    EXPECT_EQ(observed.status, CompositionStatus::kOnline);
+    EXPECT_EQ(observed.status, RegionStatus::kOnline);
     EXPECT_NE(kernel_.regions.begin()->second.start, kernel_.window_start);
 }
 
@@ -358,7 +358,7 @@ TEST_F(Agent, DeviceUnboundWhileOfflineIsForgottenQuietly) {
     run(wanting(Want::kOffline));
     kernel_.pull("mem0");
     const auto observed = run(wanting(Want::kOffline));
-    EXPECT_EQ(observed.status, CompositionStatus::kAbsent);
+    EXPECT_EQ(observed.status, RegionStatus::kAbsent);
     EXPECT_FALSE(observed.error.has_value());
     EXPECT_TRUE(last_.warnings.empty());
 }
@@ -372,7 +372,7 @@ TEST_F(Agent, LargeMemoryBlocksAreRefusedBeforeKmem) {
         host, RetryTimes{}, [] { return false; }, [this](const Observed& o) { last_ = o; });
     const auto observed = run(wanting(Want::kOnline));
     EXPECT_EQ(observed.error->code, "block-too-large");
-    EXPECT_EQ(run(wanting(Want::kOffline)).status, CompositionStatus::kOffline);
+    EXPECT_EQ(run(wanting(Want::kOffline)).status, RegionStatus::kOffline);
     reconciler_.reset();
 }
 
@@ -390,6 +390,33 @@ TEST_F(Agent, FailuresBackOff) {
     const auto started = now_;
     run(wanting(Want::kOnline), 12);
     EXPECT_GT(now_ - started, 10s);
+}
+
+TEST_F(Agent, InterleavedRegionComesUpOverAllItsMemdevsAndGoesAsOne) {
+    kernel_.plug("mem0", {1});
+    kernel_.plug("mem1", {2});
+    Desired both{.revision = 1,
+                 .regions = {{.id = kId, .serials = {{1}, {2}}, .size = mebibytes(512), .want = Want::kOnline}}};
+    EXPECT_EQ(run(both).status, RegionStatus::kOnline);
+    const FakeKernel::FakeRegion& region = kernel_.regions.at("region0");
+    EXPECT_EQ(region.ways, 2U);
+    EXPECT_EQ(region.size, mebibytes(512).value);
+    EXPECT_EQ(region.targets.size(), 2U);
+    both.regions[0].want = Want::kOffline;
+    EXPECT_EQ(run(both).status, RegionStatus::kOffline);
+    EXPECT_TRUE(kernel_.regions.empty());
+    for (const auto& [name, device] : kernel_.devices) EXPECT_EQ(device.reserved, 0U);
+}
+
+TEST_F(Agent, InterleavedRegionWaitsForAllItsMemdevs) {
+    kernel_.plug("mem0", {1});
+    const Desired both{
+        .revision = 1,
+        .regions = {{.id = kId, .serials = {{1}, {2}}, .size = mebibytes(512), .want = Want::kOnline}}};
+    EXPECT_EQ(run(both).status, RegionStatus::kFound);
+    EXPECT_TRUE(kernel_.regions.empty());
+    kernel_.plug("mem1", {2});
+    EXPECT_EQ(run(both).status, RegionStatus::kOnline);
 }
 
 }  // namespace

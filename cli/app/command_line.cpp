@@ -24,7 +24,9 @@ constexpr const char* kFooter = R"(Examples:
   memtide help compose                    all about one command
 
 Environment:
-  MEMTIDE_URL    where the fabric manager is, unless --url says it
+  MEMTIDE_URL         where the fabric manager is, unless --url says it
+  MEMTIDE_TOKEN_FILE  file with the token to show, unless --token-file says it
+  MEMTIDE_CA, MEMTIDE_CERT, MEMTIDE_KEY   as --ca, --cert and --key
 
 Exit codes: 0 done; 1 it failed, or did not come about in time; 2 wrong usage; 130, 143 interrupted while it
 waited. With --json a failure is a problem document (RFC 9457) on standard output.)";
@@ -56,6 +58,7 @@ CommandLine::CommandLine() {
         ->type_name("URL")
         ->envname("MEMTIDE_URL")
         ->option_text("URL");
+    add_credentials();
     app_.add_flag("--json", json_, "Answer in JSON, for programs");
     add_inventory();
     add_compose();
@@ -66,6 +69,19 @@ CommandLine::CommandLine() {
     add("rack", "Racks of QEMU hosts behind a CXL switch: see 'memtide rack --help'", "");
     add_help();
     app_.footer(kFooter);
+}
+
+void CommandLine::add_credentials() {
+    const auto add_file = [this](const char* name, std::string& into, const char* variable, const char* text) {
+        app_.add_option(name, into, fmt::format("{} (default: ${})", text, variable))
+            ->type_name("FILE")
+            ->envname(variable)
+            ->option_text("FILE");
+    };
+    add_file("--token-file", credentials_.token_file, "MEMTIDE_TOKEN_FILE", "File with the token to show");
+    add_file("--ca", credentials_.tls.ca, "MEMTIDE_CA", "CA that the manager's certificate must be of, for https");
+    add_file("--cert", credentials_.tls.certificate, "MEMTIDE_CERT", "Client certificate to show, for https");
+    add_file("--key", credentials_.tls.key, "MEMTIDE_KEY", "Its key");
 }
 
 CLI::App* CommandLine::add(const char* name, const char* text, const char* examples) {
@@ -209,7 +225,9 @@ int CommandLine::run(int argc, char** argv) {
         return talk.wrong_usage(explain(app_, error), command_name(app_));
     }
     Output output(json_);
-    const int code = chosen_(ManagerClient(url_), output);
+    auto credentials = http::Credentials::load(credentials_);
+    if (!credentials) return output.close(output.failure(unusable(credentials.error())));
+    const int code = chosen_(ManagerClient(url_, *std::move(credentials)), output);
     return output.close(code);
 }
 

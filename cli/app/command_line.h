@@ -34,6 +34,7 @@ class CommandLine {
     void add_list_and_show();
     void add_events();
     void add_help();
+    void add_credentials();
     void add_waiting(CLI::App* command);
     [[nodiscard]] Waiting waiting() const { return {!no_wait_, std::chrono::seconds(timeout_seconds_)}; }
     int help(Output& output) const;
@@ -42,6 +43,7 @@ class CommandLine {
     Command chosen_;
     // What was typed; the chosen command reads it.
     std::string url_ = "http://127.0.0.1:8080";
+    http::CredentialFiles credentials_;
     bool json_ = false;
     ComposeOptions compose_;
     ListOptions list_;

@@ -10,6 +10,7 @@ namespace json = boost::json;
 
 ErrorCode kind_of_status(unsigned status) {
     if (status == 404) return ErrorCode::kNotFound;
+    if (status == 401 || status == 403) return ErrorCode::kPermission;
     if (status == 409 || status == 412) return ErrorCode::kConflict;
     if (status == 503) return ErrorCode::kUnavailable;  // stopping, or too busy: worth another try
     return status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kInternal;
@@ -37,12 +38,15 @@ Failure refusal(std::string_view url, const http::ClientResponse& response) {
     const auto* const detail = text_in(*problem, "detail");
     const auto* const code = text_in(*problem, "code");
     if (detail) result.message = std::string_view(*detail);
+    if (response.status == 401) result.message += " (--token-file or $MEMTIDE_TOKEN_FILE gives one)";
     if (code) result.message += fmt::format(" ({})", std::string_view(*code));
     for (auto& member : *problem) result.problem[member.key()] = std::move(member.value());
     return result;
 }
 
 Failure unreachable(std::string_view url, const Error& error) {
+    if (error.code == ErrorCode::kPermission)
+        return failure(error.code, "not-trusted", nullptr, error.message);
     if (error.code == ErrorCode::kProtocol) return unexpected_answer(url, error.message);
     if (error.code != ErrorCode::kUnavailable && error.code != ErrorCode::kTimeout)
         return failure(error.code, error.code == ErrorCode::kInvalidArgument ? "invalid-url" : "unreachable",
@@ -51,6 +55,10 @@ Failure unreachable(std::string_view url, const Error& error) {
                    fmt::format("no answer from a fabric manager at {}: {}; is memtide-fabric-manager running "
                                "there? (--url or $MEMTIDE_URL says where)",
                                url, error.message));
+}
+
+Failure unusable(const Error& error) {
+    return failure(error.code, "bad-credentials", nullptr, error.message);
 }
 
 Failure unexpected_answer(std::string_view url, std::string_view what) {

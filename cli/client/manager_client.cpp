@@ -62,7 +62,7 @@ bool is_event_stream(const http::ClientResponse& response) {
 
 Answer<json::value> ManagerClient::exchange(http::ClientRequest request, IsResource is_resource) const {
     asio::io_context context;
-    http::Client client(context.get_executor(), url_);
+    http::Client client(context.get_executor(), url_, credentials_);
     request.timeout = kExchangeTimeout;
     const std::string asked = url_ + request.target;
     const auto response = run(context, client.send(std::move(request)));
@@ -127,7 +127,7 @@ Answer<json::value> ManagerClient::remove(const std::string& target, IsResource 
 Answer<void> ManagerClient::events(std::uint64_t last_id, bool follow,
                                    const std::function<bool(const json::value&)>& on_event) const {
     asio::io_context context;
-    http::Client client(context.get_executor(), url_);
+    http::Client client(context.get_executor(), url_, credentials_);
     http::ClientRequest request;
     request.target = fmt::format("/v1/events?after={}&follow={}", last_id, follow);
     request.headers["Accept"] = "text/event-stream";

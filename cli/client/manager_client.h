@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "cli/client/failure.h"
 #include "cli/client/resources.h"
+#include "common/http/credentials.h"
 #include "common/http/message.h"
 
 namespace memtide::cli {
@@ -19,7 +21,9 @@ namespace memtide::cli {
 // what the caller said it must be, or a Failure of kind kProtocol.
 class ManagerClient {
   public:
-    explicit ManagerClient(std::string url) : url_(std::move(url)) {}
+    explicit ManagerClient(std::string url,
+                           std::shared_ptr<http::Credentials> credentials = http::Credentials::none())
+        : url_(std::move(url)), credentials_(std::move(credentials)) {}
 
     Answer<boost::json::value> get(const std::string& target, IsResource is_resource) const;
     // Every item of a paged list, page after page; `target` may have a query.
@@ -38,6 +42,7 @@ class ManagerClient {
     Answer<boost::json::value> exchange(http::ClientRequest request, IsResource is_resource) const;
 
     std::string url_;
+    std::shared_ptr<http::Credentials> credentials_;
 };
 
 // A key that no other request will have.

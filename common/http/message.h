@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/error.h"
+#include "common/tls/peer_certificate.h"
 
 namespace memtide::http {
 
@@ -22,6 +24,11 @@ struct CaseInsensitiveLess {
 };
 using Headers = std::map<std::string, std::string, CaseInsensitiveLess>;
 
+// Who asks, as an application found out and attached it to the request; the server leaves it empty.
+struct Caller {
+    virtual ~Caller() = default;
+};
+
 struct Request {
     std::string method;                                  // "GET", "POST", ...
     std::string path;                                    // percent-decoded, without the query
@@ -30,6 +37,8 @@ struct Request {
     Headers headers;
     std::string body;
     std::string peer;  // "127.0.0.1:40312" or "unix", for logs
+    std::shared_ptr<const tls::PeerCertificate> certificate;  // the client's, verified; null when it showed none
+    std::shared_ptr<const Caller> caller;
 
     [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const;
     [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;

@@ -63,7 +63,15 @@ Result<std::vector<std::string>> agent_command(const UpOptions& options, const s
     if (::access(agent.c_str(), X_OK) != 0)
         return fail(ErrorCode::kNotFound,
                     fmt::format("no {} beside {}; build it first", kAgentProgram, program));
-    return std::vector<std::string>{agent.string(), "--manager", kManagerUrlInGuest};
+    if (options.agent_certs.empty())
+        return std::vector<std::string>{agent.string(), "--manager", kManagerUrlInGuest};
+    // Guests see this machine's files; each agent has a certificate of its own.
+    const fs::path folder = fs::absolute(options.agent_certs);
+    const std::string own = (folder / "agent-").string() + std::string(kHostInAgentCommand);
+    return std::vector<std::string>{agent.string(), "--manager", kSecureManagerUrlInGuest,
+                                    "--ca",         (folder / "ca.pem").string(),
+                                    "--cert",       own + ".pem",
+                                    "--key",        own + ".key"};
 }
 
 Result<> need_hosts(const UpOptions& options, const Topology& topology) {
@@ -113,6 +121,7 @@ Result<RackOptions> prepare(const UpOptions& options, Topology topology) {
     auto agent = agent_command(options, rack.program);
     if (!agent) return std::unexpected(agent.error());
     rack.agent = std::move(*agent);
+    if (!options.agent_certs.empty()) rack.manager_url = kSecureManagerUrlInGuest;
     rack.kernel_arguments = options.kernel_arguments;
     rack.kvm_allowed = !options.no_kvm;
     rack.while_process = options.while_process;

@@ -19,9 +19,11 @@
 #include "common/metrics/registry.h"
 #include "fabric-manager/app/config.h"
 #include "fabric-manager/app/options.h"
+#include "fabric-manager/app/upkeep.h"
 #include "fabric-manager/engine/manager.h"
 #include "fabric-manager/fmapi/client.h"
 #include "fabric-manager/rest/api.h"
+#include "fabric-manager/security/gate.h"
 #include "fabric-manager/store/store.h"
 
 namespace memtide::fm {
@@ -60,6 +62,23 @@ Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const A
     return clients;
 }
 
+Result<std::shared_ptr<tls::ServerContext>> open_tls(const AppConfig& config) {
+    if (!config.security.tls) return nullptr;
+    auto context = tls::ServerContext::load(*config.security.tls);
+    if (!context) return std::unexpected(std::move(context.error()).with_context("tls"));
+    return context;
+}
+
+Result<std::unique_ptr<Gate>> open_gate(const AppConfig& config, metrics::Registry& metrics) {
+    std::unique_ptr<AuditFile> audit;
+    if (config.security.audit) {
+        auto opened = open_audit_file(*config.security.audit);
+        if (!opened) return std::unexpected(std::move(opened.error()));
+        audit = *std::move(opened);
+    }
+    return Gate::open(config.security.gate, std::move(audit), metrics);
+}
+
 // For whoever started the program: where it answers, with the port it got in place of port 0.
 void print_ready(const AppConfig& config, const http::Server& server) {
     for (std::string address : config.listen) {
@@ -75,7 +94,7 @@ asio::awaitable<void> run_until_stopped(const AppConfig& config, Manager& manage
     manager.start();
     print_ready(config, server);
     daemon::notify_ready("serving REST");
-    co_await daemon::wait_for_shutdown_signal();
+    co_await daemon::wait_for_shutdown_signal(daemon::Hangup::kIsTakenElsewhere);
     daemon::notify_stopping();
     log::info("stopping");
     // Together: the server stops accepting at once, the manager ends the long polls that it waits for.
@@ -92,10 +111,18 @@ Result<> run(const AppConfig& config) {
     auto manager = Manager::open(context.get_executor(), config.manager, *std::move(store),
                                  *std::move(clients), metrics);
     if (!manager) return std::unexpected(manager.error());
-    const RestApi api(**manager, metrics);
-    http::Server server(context.get_executor(), api.router(), config.http);
+    const auto tls = open_tls(config);
+    if (!tls) return std::unexpected(tls.error());
+    const auto gate = open_gate(config, metrics);
+    if (!gate) return std::unexpected(gate.error());
+    const RestApi api(**manager, metrics, RestOptions{.gate = gate->get()});
+    http::Server server(context.get_executor(), api.router(), config.http,
+                        {*tls, [&gate](const std::string& peer, const std::string& why) {
+                             (*gate)->tls_refused(peer, why);
+                         }});
     for (const std::string& address : config.listen)
         if (auto listening = server.listen(address); !listening) return listening;
+    asio::co_spawn(context, keep_up(**gate, *tls), asio::detached);
     asio::co_spawn(context, run_until_stopped(config, **manager, server),
                    [&context](const std::exception_ptr& error) {
                        context.stop();
@@ -139,5 +166,6 @@ int main_with(const Options& options) {
 int main(int argc, char** argv) {
     const auto options = memtide::fm::parse_options(argc, argv);
     if (const int* code = std::get_if<int>(&options)) return *code;
-    return memtide::fm::main_with(std::get<memtide::fm::Options>(options));
+    const auto& chosen = std::get<memtide::fm::Options>(options);
+    return chosen.command ? chosen.command() : memtide::fm::main_with(chosen);
 }

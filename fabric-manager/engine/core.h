@@ -117,6 +117,7 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Outcome<Composition>> release(CompositionId id, bool force);
     Outcome<Composition> get(const CompositionId& id) const;
     CompositionPage list(const CompositionQuery& query) const;
+    std::vector<TenantStatus> tenants() const;
     Async<Outcome<Composition>> wait(CompositionId id, CompositionState state, Milliseconds timeout);
 
     // fabric.cpp
@@ -235,6 +236,7 @@ class Core : public std::enable_shared_from_this<Core> {
     std::unique_ptr<Store> store_;
     metrics::Registry& metrics_;
     bool stopping_ = false;
+    TenantLedger tenants_;
     int running_ = 0;  // coroutines of spawn()
     Signal stop_;      // ends every pause
     Signal drained_;

@@ -153,6 +153,7 @@ void Core::add_entry(const EntryPtr& entry) {
         ended_.push_back(c.id);
         return;
     }
+    tenants_.hold(c);
     agents_.at(c.host)->active.insert(c.id);
     switches_.at(c.where.switch_id)->active.insert(c.id);
 }
@@ -165,6 +166,7 @@ void Core::end_of_life(const EntryPtr& entry) {
                                     {"state", to_string(c.state)},
                                     {"reason", c.reason ? c.reason->detail : std::string()}});
     inventory_.release(c.id);
+    tenants_.let_go(c.id);
     AgentState& agent = *agents_.at(c.host);
     agent.active.erase(c.id);
     agent.compositions.erase(c.id);

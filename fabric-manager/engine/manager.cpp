@@ -50,6 +50,7 @@ std::vector<Device> Manager::devices() const {
     return list;
 }
 Topology Manager::topology() const { return {hosts(), switches(), devices()}; }
+std::vector<TenantStatus> Manager::tenants() const { return core_->tenants(); }
 Readiness Manager::readiness() const { return core_->readiness(); }
 
 boost::asio::awaitable<Outcome<DesiredState>> Manager::desired(HostId host,

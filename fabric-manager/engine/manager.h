@@ -20,6 +20,7 @@
 #include "fabric-manager/model/event.h"
 #include "fabric-manager/model/fabric.h"
 #include "fabric-manager/model/problem.h"
+#include "fabric-manager/model/tenant.h"
 #include "fabric-manager/model/time.h"
 
 namespace memtide::fm {
@@ -56,6 +57,7 @@ struct ManagerConfig {
     std::vector<ManagerSwitch> switches;
     std::vector<ManagerHost> hosts;
     ManagerTiming timing;
+    Tenants tenants;
     int erase_attempts = 3;           // then the LD is quarantined
     std::size_t keep_ended = 10'000;  // ended compositions that stay readable
     std::size_t keep_events = 100'000;
@@ -81,6 +83,7 @@ struct CompositionQuery {
     std::size_t limit = 100;
     std::optional<HostId> host;
     std::optional<CompositionState> state;
+    std::optional<std::string> tenant;
 };
 struct CompositionPage {
     std::vector<Composition> items;     // in order of creation
@@ -115,8 +118,8 @@ class Manager {
     boost::asio::awaitable<void> stop();
 
     // --- Compositions ---
-    // Problems: unknown-host, size-zero, size-not-multiple, the refusals of placement, idempotency-conflict,
-    // storage-full, internal-error.
+    // Problems: unknown-host, size-zero, size-not-multiple, the refusals of placement and of check_tenant(),
+    // idempotency-conflict, storage-full, internal-error.
     boost::asio::awaitable<Outcome<Created>> create(CompositionRequest request,
                                                     std::optional<IdempotencyKey> key);
     // Asks for the release; the composition then goes on by itself. Asking again is fine and may add force.
@@ -135,6 +138,8 @@ class Manager {
     [[nodiscard]] std::vector<Switch> switches() const;
     [[nodiscard]] std::vector<Device> devices() const;
     [[nodiscard]] Topology topology() const;
+    // Those of the configuration, by name.
+    [[nodiscard]] std::vector<TenantStatus> tenants() const;
     [[nodiscard]] Readiness readiness() const;
 
     // --- Agent channel ---

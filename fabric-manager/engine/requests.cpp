@@ -63,6 +63,8 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
         std::optional<Outcome<Created>> before = co_await replay(*key);
         if (before) co_return *std::move(before);
     }
+    if (Outcome<> fits = check_tenant(config_.tenants, tenants_, request); !fits)
+        co_return std::unexpected(std::move(fits.error()));
     Outcome<Placement> placement = place(inventory_, request.host, request.size);
     if (!placement) co_return std::unexpected(placement.error());
     auto entry = std::make_shared<Entry>(executor_,
@@ -70,6 +72,7 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     // The claim keeps others away while the journal entry is on its way.
     if (const Result<> claimed = inventory_.claim(entry->c); !claimed)
         co_return refuse(problem::kInternalError, claimed.error().message, ErrorCode::kInternal);
+    tenants_.hold(entry->c);
     if (key) keys_[key->key] = Key{key->body_hash, std::nullopt};
 
     Change change = [&](Draft& draft) {
@@ -88,6 +91,7 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     }
     if (!durable) {
         inventory_.release(entry->c.id);
+        tenants_.let_go(entry->c.id);
         co_return refuse_for_store(durable.error());
     }
     meters_->created.add();
@@ -215,6 +219,7 @@ CompositionPage Core::list(const CompositionQuery& query) const {
         const Composition& c = it->second->c;
         if (query.host && c.host != *query.host) continue;
         if (query.state && c.state != *query.state) continue;
+        if (query.tenant && c.tenant != query.tenant) continue;
         if (page.items.size() == query.limit) {
             page.next = page.items.empty() ? query.after : page.items.back().sequence;
             break;
@@ -222,6 +227,12 @@ CompositionPage Core::list(const CompositionQuery& query) const {
         page.items.push_back(c);
     }
     return page;
+}
+
+std::vector<TenantStatus> Core::tenants() const {
+    std::vector<TenantStatus> result;
+    for (const auto& [name, quota] : config_.tenants) result.push_back({name, quota, tenants_.used(name)});
+    return result;
 }
 
 Async<Outcome<Composition>> Core::wait(CompositionId id, CompositionState state, Milliseconds timeout) {

@@ -9,14 +9,17 @@
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
 
+#include "fabric-manager/model/tenant.h"
 #include "fabric-manager/rest/text.h"
 
 namespace memtide::fm {
 
 unsigned status_of(const Problem& refusal) {
-    static constexpr std::array<std::pair<std::string_view, unsigned>, 20> table{{
+    static constexpr std::array<std::pair<std::string_view, unsigned>, 24> table{{
         {problem::kInvalidJson, 400},
         {problem::kInvalidRequest, 400},
+        {problem::kForbidden, 403},
+        {problem::kHostNotAllowed, 403},
         {problem::kNotFound, 404},
         {problem::kUnknownComposition, 404},
         {problem::kNoFittingDevice, 409},
@@ -24,9 +27,11 @@ unsigned status_of(const Problem& refusal) {
         {problem::kNoFreeVppb, 409},
         {problem::kIdempotencyConflict, 409},
         {problem::kCompositionEnded, 409},
+        {problem::kQuotaExceeded, 409},
         {problem::kPreconditionFailed, 412},
         {problem::kUnsupportedMediaType, 415},
         {problem::kUnknownHost, 422},
+        {problem::kUnknownTenant, 422},
         {problem::kSizeZero, 422},
         {problem::kSizeNegative, 422},
         {problem::kSizeNotMultiple, 422},

@@ -24,6 +24,7 @@ inline constexpr std::string_view kSizeNegative = "size-negative";
 inline constexpr std::string_view kNotFound = "not-found";
 inline constexpr std::string_view kPreconditionFailed = "precondition-failed";
 inline constexpr std::string_view kShuttingDown = "shutting-down";
+inline constexpr std::string_view kForbidden = "forbidden";
 }  // namespace problem
 
 // The HTTP status that goes with a problem.

@@ -50,6 +50,55 @@ std::optional<Problem> unknown_parameter(const Route& route, const Names& known,
     return std::nullopt;
 }
 
+// A tenant learns nothing of compositions that are not its own: not even that they are there. Asked before
+// anything else that could tell the two apart.
+void hide_foreign(const Context& context, const http::Request& request, Gate::Passage& passage) {
+    const auto id = request.path_parameters.find("id");
+    if (id == request.path_parameters.end() || !caller_of(request).is_tenant()) return;
+    const auto found = context.manager.get(CompositionId(id->second));
+    if (found && caller_of(request).sees(*found)) return;
+    Gate::refuse(passage, found ? "another tenant's composition" : "no such composition",
+                 answer(Problem{std::string(problem::kUnknownComposition),
+                                fmt::format("no composition {}", id->second)}));
+}
+
+// Whether the query alone asks for more than the route's privilege allows.
+void check_force(const http::Request& request, Gate::Passage& passage) {
+    const auto force = flag(request, "force");
+    if (!force || !*force || caller_of(request).has(Privilege::kForceRelease)) return;
+    Gate::refuse(passage, "may not force",
+                 answer(Problem{std::string(problem::kForbidden),
+                                "a forced release takes memory from under a running host, which others may "
+                                "share; only an operator may do it"}));
+}
+
+// The route's handler behind the gate.
+boost::asio::awaitable<http::Response> guarded(Context& context, const Route& route, const Names& known,
+                                               http::Request request) {
+    Gate* const gate = context.options.gate;
+    if (gate == nullptr) request.caller = local_principal();
+    Gate::Passage passage;
+    if (gate != nullptr) passage = gate->enter(request, {route.operation, route.privilege, route.frequent, route.query});
+    if (!passage.refusal) hide_foreign(context, request, passage);
+    if (!passage.refusal) check_force(request, passage);
+    http::Response response;
+    if (passage.refusal) {
+        response = *passage.refusal;
+    } else if (const std::optional<Problem> wrong = unknown_parameter(route, known, request)) {
+        response = answer(*wrong);
+    } else {
+        try {
+            response = co_await route.handler(context, std::move(request));
+        } catch (...) {
+            response.status = 500;
+            if (gate != nullptr) gate->leave(passage, response);
+            throw;
+        }
+    }
+    if (gate != nullptr) gate->leave(passage, response);
+    co_return response;
+}
+
 // Counts what the handler answers, and for how long it worked where that means something.
 http::Handler measured(Context& context, const Route& route) {
     metrics::Histogram* duration = nullptr;
@@ -61,11 +110,7 @@ http::Handler measured(Context& context, const Route& route) {
     return [&context, &route, duration,
             known = parameters_of(route)](http::Request request) -> boost::asio::awaitable<http::Response> {
         const auto started = std::chrono::steady_clock::now();
-        http::Response response;
-        if (const std::optional<Problem> wrong = unknown_parameter(route, known, request))
-            response = answer(*wrong);
-        else
-            response = co_await route.handler(context, std::move(request));
+        const http::Response response = co_await guarded(context, route, known, std::move(request));
         if (duration != nullptr)
             duration->observe(
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());

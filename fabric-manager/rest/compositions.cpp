@@ -32,7 +32,10 @@ Outcome<std::optional<IdempotencyKey>> idempotency_key(const http::Request& requ
     if (key->empty() || key->size() > 255 || !visible)
         return refuse(problem::kInvalidRequest,
                       "the Idempotency-Key must be 1 to 255 visible ASCII characters");
-    return IdempotencyKey{std::string(*key), fingerprint(wanted)};
+    // Each tenant has its own keys. No other key looks like that: they have no spaces.
+    const Principal& caller = caller_of(request);
+    std::string own = caller.is_tenant() ? caller.tenant.value_or("") + " " : std::string();
+    return IdempotencyKey{std::move(own) + std::string(*key), fingerprint(wanted)};
 }
 
 Outcome<CompositionState> state_named(std::string_view text) {
@@ -55,6 +58,7 @@ Outcome<CompositionQuery> query_of(const http::Request& request) {
                           fmt::format("\"{}\" is no page; use the \"next\" of the page before", page->page));
         query.after = *after;
     }
+    if (const Principal& caller = caller_of(request); caller.is_tenant()) query.tenant = caller.tenant.value_or("");
     if (const auto host = request.query_value("host")) query.host = HostId(std::string(*host));
     if (const auto state = request.query_value("state")) {
         const auto named = state_named(*state);
@@ -62,6 +66,16 @@ Outcome<CompositionQuery> query_of(const http::Request& request) {
         query.state = *named;
     }
     return query;
+}
+
+// What a tenant asks for is its own.
+std::optional<Problem> charge_to(const Principal& caller, CompositionRequest& wanted) {
+    if (!caller.is_tenant()) return std::nullopt;
+    if (!wanted.tenant) wanted.tenant = caller.tenant;
+    if (wanted.tenant == caller.tenant) return std::nullopt;
+    return Problem{std::string(problem::kForbidden),
+                   fmt::format("a token of the tenant {} cannot compose for another tenant",
+                               caller.tenant.value_or(""))};
 }
 
 CompositionId id_of(const http::Request& request) { return CompositionId(request.path_parameters.at("id")); }
@@ -88,6 +102,7 @@ Answer create_composition(Context& context, http::Request request) {
     if (const auto wrong = check_media_type(request)) co_return answer(*wrong);
     auto wanted = read_composition_request(request.body);
     if (!wanted) co_return answer(wanted.error());
+    if (const auto refused = charge_to(caller_of(request), *wanted)) co_return answer(*refused);
     auto key = idempotency_key(request, *wanted);
     if (!key) co_return answer(key.error());
     const auto created = co_await context.manager.create(*std::move(wanted), *std::move(key));

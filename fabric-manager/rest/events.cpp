@@ -32,25 +32,42 @@ Outcome<std::uint64_t> start_of(const Context& context, const http::Request& req
     return std::min(after->value_or(newest), newest);
 }
 
-std::string as_text(const std::vector<Event>& events) {
+// A tenant sees what happens to its own compositions.
+bool may_see(const Context& context, const Principal& caller, const Event& event) {
+    if (!caller.is_tenant()) return true;
+    const auto composition = event.composition ? context.manager.get(*event.composition)
+                                               : Outcome<Composition>(refuse(problem::kNotFound, ""));
+    return composition && caller.sees(*composition);
+}
+
+std::string as_text(const Context& context, const Principal& caller, const std::vector<Event>& events) {
     std::string text;
     for (const Event& event : events)
-        text += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", event.id, event.type,
-                            boost::json::serialize(to_json(event)));
+        if (may_see(context, caller, event))
+            text += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", event.id, event.type,
+                                boost::json::serialize(to_json(event)));
     return text;
 }
 
-// Without `follow` the stream ends behind the newest event.
-boost::asio::awaitable<void> stream(Context& context, std::uint64_t after, bool follow,
-                                    http::StreamWriter& writer) {
+// Without `follow` the stream ends behind the newest event. It also ends once its caller would not be let in
+// any more: its token was revoked, or has expired.
+boost::asio::awaitable<void> stream(Context& context, std::shared_ptr<const http::Caller> who,
+                                    std::uint64_t after, bool follow, http::StreamWriter& writer) {
+    const auto* const known = dynamic_cast<const Principal*>(who.get());
+    const Principal& caller = known != nullptr ? *known : *anonymous_principal();
     // Sends the header on its way, so that the client knows it is heard.
     if (!co_await writer.write("retry: 2000\n: events follow\n\n")) co_return;
     const Milliseconds patience = follow ? Milliseconds(context.options.heartbeat) : Milliseconds(0);
+    auto written_at = std::chrono::steady_clock::now();
     for (;;) {
         const auto events = co_await context.manager.events(after, kBatch, patience);
         if (!events || (events->empty() && !follow)) co_return;
+        if (context.options.gate != nullptr && !context.options.gate->is_still_valid(caller)) co_return;
         if (!events->empty()) after = events->back().id;
-        std::string text = events->empty() ? ": heartbeat\n\n" : as_text(*events);
+        std::string text = as_text(context, caller, *events);
+        if (text.empty() && !events->empty() && std::chrono::steady_clock::now() - written_at < patience) continue;
+        if (text.empty()) text = ": heartbeat\n\n";
+        written_at = std::chrono::steady_clock::now();
         const auto written = co_await writer.write(std::move(text));
         if (!written) co_return;
     }
@@ -66,8 +83,9 @@ Answer stream_events(Context& context, http::Request request) {
     http::Response response;
     response.headers["Content-Type"] = "text/event-stream";
     response.headers["Cache-Control"] = "no-store";
-    response.stream = [&context, start = *after, follow = *follow](http::StreamWriter& writer) {
-        return stream(context, start, follow, writer);
+    response.stream = [&context, who = request.caller, start = *after,
+                       follow = *follow](http::StreamWriter& writer) {
+        return stream(context, who, start, follow, writer);
     };
     co_return response;
 }

@@ -27,6 +27,10 @@ Answer list_devices(Context& context, http::Request request);
 Answer get_device(Context& context, http::Request request);
 Answer get_topology(Context& context, http::Request request);
 
+// tenants.cpp
+Answer list_tenants(Context& context, http::Request request);
+Answer get_tenant(Context& context, http::Request request);
+
 // agent.cpp
 Answer get_desired(Context& context, http::Request request);
 Answer put_observed(Context& context, http::Request request);

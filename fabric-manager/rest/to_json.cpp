@@ -237,6 +237,19 @@ json::object to_json(const Pool& pool) {
     return result;
 }
 
+json::object to_json(const TenantStatus& tenant) {
+    const TenantQuota& quota = tenant.quota;
+    json::value hosts = nullptr;
+    if (!quota.hosts.empty())
+        hosts = array_of(quota.hosts, [](const HostId& host) { return json::value(host.value); });
+    return {{"name", tenant.name},
+            {"bytes", tenant.used.bytes.value},
+            {"bytes_allowed", quota.bytes ? json::value(quota.bytes->value) : json::value(nullptr)},
+            {"compositions", tenant.used.compositions},
+            {"compositions_allowed", or_null(quota.compositions)},
+            {"hosts", std::move(hosts)}};
+}
+
 json::object to_json(const Switch& item) {
     return {{"name", item.id.value},
             {"address", item.address},

@@ -21,6 +21,7 @@ class Handlers : public testing::Test {
   protected:
     void SetUp() override {
         rig_.fabric->add_mld(2, {1, 1}, 2);
+        rig_.config.tenants["blue"] = {};
         rig_.start_ready();
         api_ = std::make_unique<RestApi>(*rig_.manager, metrics_,
                                          RestOptions{.heartbeat = std::chrono::milliseconds(20)});
@@ -50,6 +51,8 @@ class Handlers : public testing::Test {
         const json::value* described =
             operation.at("responses").as_object().if_contains(std::to_string(response.status));
         if (described == nullptr) return {"status " + std::to_string(response.status) + " is not described"};
+        if (const json::value* reference = described->as_object().if_contains("$ref"))
+            described = &document.at_pointer(std::string(reference->as_string()).substr(1));
         const json::value* content = described->as_object().if_contains("content");
         if (content == nullptr)
             return response.body.empty() ? std::vector<std::string>{}
@@ -74,7 +77,7 @@ TEST_F(Handlers, EveryGetIsAnsweredAsDescribed) {
     const std::string device(
         json::parse(call("GET", "/v1/devices").body).at("items").at(0).at("name").as_string());
     const std::map<std::string, std::string> values{
-        {"{host}", "host0"}, {"{switch}", "switch0"}, {"{device}", device}, {"{id}", id}};
+        {"{host}", "host0"}, {"{switch}", "switch0"}, {"{tenant}", "blue"}, {"{device}", device}, {"{id}", id}};
     int called = 0;
     for (const Route& route : routes()) {
         if (route.method != "GET" || route.operation == "streamEvents") continue;

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fabric-manager/model/tenant.h"
 #include "fabric-manager/rest/answer.h"
 #include "fabric-manager/rest/routes.h"
 
@@ -123,7 +124,9 @@ TEST(Openapi, EveryProblemCodeIsListed) {
           problem::kUnknownComposition, problem::kIdempotencyConflict,  problem::kCompositionEnded,
           problem::kStorageFull,        problem::kNotYourComposition,   problem::kInternalError,
           problem::kInvalidJson,        problem::kUnsupportedMediaType, problem::kSizeNegative,
-          problem::kNotFound,           problem::kPreconditionFailed,   problem::kShuttingDown})
+          problem::kNotFound,           problem::kPreconditionFailed,   problem::kShuttingDown,
+          problem::kForbidden,          problem::kUnknownTenant,        problem::kHostNotAllowed,
+          problem::kQuotaExceeded})
         EXPECT_TRUE(listed.contains(std::string(code))) << code;
 }
 
@@ -137,7 +140,8 @@ TEST(Openapi, EveryRefusalHasADocumentedStatusOfItsOperation) {
           problem::kSizeNegative, problem::kSizeNotMultiple, problem::kExceedsFree,
           problem::kExceedsLargestDevice, problem::kNoFittingDevice, problem::kHostNotReachable,
           problem::kNoFreeVppb, problem::kIdempotencyConflict, problem::kStorageFull,
-          problem::kUnsupportedMediaType, problem::kShuttingDown}) {
+          problem::kUnsupportedMediaType, problem::kShuttingDown, problem::kUnknownTenant,
+          problem::kQuotaExceeded}) {
         const std::string status = std::to_string(status_of({std::string(code), ""}));
         ASSERT_TRUE(responses.contains(status)) << code << " " << status;
         EXPECT_THAT(std::string(responses.at(status).at("description").as_string()),

@@ -72,14 +72,16 @@ CommandLine::CommandLine() {
 }
 
 void CommandLine::add_credentials() {
-    const auto add_file = [this](const char* name, std::string& into, const char* variable, const char* text) {
+    const auto add_file = [this](const char* name, std::string& into, const char* variable,
+                                 const char* text) {
         app_.add_option(name, into, fmt::format("{} (default: ${})", text, variable))
             ->type_name("FILE")
             ->envname(variable)
             ->option_text("FILE");
     };
     add_file("--token-file", credentials_.token_file, "MEMTIDE_TOKEN_FILE", "File with the token to show");
-    add_file("--ca", credentials_.tls.ca, "MEMTIDE_CA", "CA that the manager's certificate must be of, for https");
+    add_file("--ca", credentials_.tls.ca, "MEMTIDE_CA",
+             "CA that the manager's certificate must be of, for https");
     add_file("--cert", credentials_.tls.certificate, "MEMTIDE_CERT", "Client certificate to show, for https");
     add_file("--key", credentials_.tls.key, "MEMTIDE_KEY", "Its key");
 }

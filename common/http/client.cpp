@@ -58,8 +58,11 @@ Result<Base> parse_base(const std::string& url) {
         return base;
     }
     const auto bad = [&url] {
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("\"{}\" is not a URL such as https://manager:8443, http://127.0.0.1:8080 or unix:/PATH", url));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "\"{}\" is not a URL such as https://manager:8443, http://127.0.0.1:8080 or unix:/PATH",
+                url));
     };
     base.secure = url.starts_with(kHttps);
     if (!base.secure && !url.starts_with(kHttp)) return bad();
@@ -99,8 +102,10 @@ bool is_clean(std::string_view text) {
 
 struct Client::Impl {
     Impl(asio::any_io_executor on, std::string base_url, std::shared_ptr<Credentials> what)
-        : executor(std::move(on)), url(std::move(base_url)), base(parse_base(url)), credentials(std::move(what)) {
-    }
+        : executor(std::move(on)),
+          url(std::move(base_url)),
+          base(parse_base(url)),
+          credentials(std::move(what)) {}
 
     // What a deadline has to interrupt.
     struct Work {
@@ -165,10 +170,12 @@ Error Client::Impl::explain(std::string_view action, const error_code& error) co
 // A server that just goes away may come back; one that does not trust us, or we it, will not change its mind.
 Error Client::Impl::explain_tls(std::string_view action) const {
     tls::Session& session = *work->stream.session();
-    const bool ended = session.failure() == "the connection ended" || session.failure() == "Connection reset by peer";
+    const bool ended =
+        session.failure() == "the connection ended" || session.failure() == "Connection reset by peer";
     const auto context = credentials->tls();
     const std::string why = context ? (*context)->explain(session, base->host) : session.failure();
-    return {ended ? ErrorCode::kUnavailable : ErrorCode::kPermission, fmt::format("{} {}: {}", action, url, why)};
+    return {ended ? ErrorCode::kUnavailable : ErrorCode::kPermission,
+            fmt::format("{} {}: {}", action, url, why)};
 }
 
 asio::awaitable<Result<>> Client::Impl::begin_tls() {

@@ -29,13 +29,13 @@ struct ClientResponse {
     std::string body;
 };
 
-// HTTP/1.1 client for one base URL: "https://host:port", "http://host:port" or "unix:/path". Keeps one connection alive and opens
-// it again when it was closed meanwhile. One exchange at a time; not thread safe. Errors: kUnavailable
-// (cannot connect, closed), kTimeout, kProtocol (not HTTP, body over 64 MiB), kInvalidArgument (bad base
-// URL or a target with spaces or control characters), kCancelled. A request that may be repeated (not POST or
-// PATCH without an Idempotency-Key) is sent once more when a kept connection turns out to be closed.
-// kPermission: TLS failed (whom it does not trust, or who does not trust it), or a token would have to cross a
-// network in the clear.
+// HTTP/1.1 client for one base URL: "https://host:port", "http://host:port" or "unix:/path". Keeps one
+// connection alive and opens it again when it was closed meanwhile. One exchange at a time; not thread safe.
+// Errors: kUnavailable (cannot connect, closed), kTimeout, kProtocol (not HTTP, body over 64 MiB),
+// kInvalidArgument (bad base URL or a target with spaces or control characters), kCancelled. A request that
+// may be repeated (not POST or PATCH without an Idempotency-Key) is sent once more when a kept connection
+// turns out to be closed. kPermission: TLS failed (whom it does not trust, or who does not trust it), or a
+// token would have to cross a network in the clear.
 class Client {
   public:
     Client(boost::asio::any_io_executor executor, std::string base_url,

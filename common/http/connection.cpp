@@ -105,8 +105,8 @@ asio::awaitable<bool> Connection::begin_tls() {
     }
     stream_.secure(nullptr);
     const std::string text =
-        encode(problem(400, "tls-required", "this address speaks TLS: use https:// in place of http://"), false,
-               false);
+        encode(problem(400, "tls-required", "this address speaks TLS: use https:// in place of http://"),
+               false, false);
     if (co_await write(text)) co_await linger();
     co_return false;
 }
@@ -176,8 +176,7 @@ asio::awaitable<bool> Connection::fill() {
     if (end_ == buffer_.size() || (last_read_filled_ && buffer_.size() < kLargeBuffer))
         buffer_.resize(std::max(buffer_.size() * 2, kLargeBuffer));
     const std::size_t room = buffer_.size() - end_;
-    const auto [error, got] =
-        co_await stream_.read_some(asio::buffer(buffer_.data() + end_, room));
+    const auto [error, got] = co_await stream_.read_some(asio::buffer(buffer_.data() + end_, room));
     if (error || timed_out_) co_return false;
     end_ += got;
     last_read_filled_ = got == room;

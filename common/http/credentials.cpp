@@ -25,8 +25,9 @@ Result<std::string> read_token_file(const std::string& path) {
     token.erase(token.begin(), std::ranges::find_if_not(token, blank));
     const bool plain = std::ranges::all_of(token, [](char c) { return c > ' ' && c < '\x7f'; });
     if (token.empty() || token.size() > 4096 || !plain)
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("the token file {} must have a token, and nothing else, on its first line", path));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the token file {} must have a token, and nothing else, on its first line", path));
     return token;
 }
 

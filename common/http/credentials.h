@@ -38,8 +38,8 @@ class Credentials {
     tls::FileStamps token_stamp_;
 };
 
-// The token in a file: its first line without the white space around it. kPermission when everyone may read the
-// file, kInvalidArgument when there is none in it.
+// The token in a file: its first line without the white space around it. kPermission when everyone may read
+// the file, kInvalidArgument when there is none in it.
 Result<std::string> read_token_file(const std::string& path);
 
 }  // namespace memtide::http

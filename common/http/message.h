@@ -37,7 +37,8 @@ struct Request {
     Headers headers;
     std::string body;
     std::string peer;  // "127.0.0.1:40312" or "unix", for logs
-    std::shared_ptr<const tls::PeerCertificate> certificate;  // the client's, verified; null when it showed none
+    std::shared_ptr<const tls::PeerCertificate>
+        certificate;  // the client's, verified; null when it showed none
     std::shared_ptr<const Caller> caller;
 
     [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const;

@@ -29,8 +29,8 @@ constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 void admit(const std::shared_ptr<Hub>& hub, const Listener& listener, Connection::Socket socket,
            bool must_refuse = false) {
     constexpr std::size_t kMostSurplus = 64;  // beyond, they are closed without a word
-    const bool full = must_refuse ||
-                      (hub->connection_count() >= hub->limits.connections && !hub->close_idlest());
+    const bool full =
+        must_refuse || (hub->connection_count() >= hub->limits.connections && !hub->close_idlest());
     if (full && hub->surplus_count() >= kMostSurplus) return;
     auto connection = std::make_shared<Connection>(hub, std::move(socket), full);
     if (hub->security.tls && listener.port() != 0) connection->secure(hub->security.tls);
@@ -67,7 +67,8 @@ asio::awaitable<void> accept_all(std::shared_ptr<Hub> hub, std::shared_ptr<Liste
         }
         if (error == asio::error::operation_aborted || hub->stopping) co_return;
         if (error == asio::error::connection_aborted) continue;
-        // Out of descriptors or memory: someone idle makes room, the one who waits is told, and time may help.
+        // Out of descriptors or memory: someone idle makes room, the one who waits is told, and time may
+        // help.
         if (!std::exchange(complained, true))
             log::warning("cannot accept connections",
                          {{"error", error.message()}, {"connections", hub->connection_count()}});

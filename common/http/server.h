@@ -26,7 +26,8 @@ struct ServerLimits {
     std::size_t connections = 4096;                   // beyond: 503 problem "too-many-connections", closed
 };
 
-// How a server's TCP listeners speak TLS. Unix sockets never do: what passes through them stays on the machine.
+// How a server's TCP listeners speak TLS. Unix sockets never do: what passes through them stays on the
+// machine.
 struct ServerSecurity {
     std::shared_ptr<tls::ServerContext> tls;  // null: they do not
     // Told of every client that was not let in: its address, and why.

@@ -15,8 +15,8 @@
 
 namespace memtide::http {
 
-// A connection's bytes, in the clear or through TLS: whoever reads and writes need not know which. One read and
-// one write at a time. Not thread safe.
+// A connection's bytes, in the clear or through TLS: whoever reads and writes need not know which. One read
+// and one write at a time. Not thread safe.
 class Stream {
   public:
     using Socket = boost::asio::generic::stream_protocol::socket;
@@ -24,7 +24,8 @@ class Stream {
 
     explicit Stream(Socket socket) : socket_(std::move(socket)) {}
 
-    // From now on everything goes through `session`; handshake() comes next. With an open, non-blocking socket.
+    // From now on everything goes through `session`; handshake() comes next. With an open, non-blocking
+    // socket.
     void secure(std::unique_ptr<tls::Session> session) { session_ = std::move(session); }
     // connection_aborted when it failed; session()->failure() says why.
     boost::asio::awaitable<Error> handshake();

@@ -61,7 +61,8 @@ bool is_name(const std::string& text) {
 }
 bool is_address(const std::string& text) {
     in6_addr parsed{};
-    return ::inet_pton(AF_INET, text.c_str(), &parsed) == 1 || ::inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
+    return ::inet_pton(AF_INET, text.c_str(), &parsed) == 1 ||
+           ::inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
 }
 
 Result<std::string> alternative_names(const CertificateRequest& request) {
@@ -166,7 +167,8 @@ Result<std::string> Authority::revoke(const std::vector<std::string>& certificat
     ASN1_TIME* const later = X509_gmtime_adj(nullptr, lifetime.count());
     bool made = X509_CRL_set_version(list.get(), X509_CRL_VERSION_2) == 1 &&
                 X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(certificate_.get())) == 1 &&
-                X509_CRL_set1_lastUpdate(list.get(), now) == 1 && X509_CRL_set1_nextUpdate(list.get(), later) == 1;
+                X509_CRL_set1_lastUpdate(list.get(), now) == 1 &&
+                X509_CRL_set1_nextUpdate(list.get(), later) == 1;
     for (const std::string& pem : certificates) {
         const X509Ptr certificate(PEM_read_bio_X509(reader(pem).get(), nullptr, nullptr, nullptr));
         X509_REVOKED* const entry = X509_REVOKED_new();

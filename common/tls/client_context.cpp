@@ -19,7 +19,8 @@ Result<SslContextPtr> make_context(const ClientFiles& files) {
         return std::unexpected(std::move(trusted.error()));
     }
     if (files.certificate.empty() != files.key.empty())
-        return fail(ErrorCode::kInvalidArgument, "a client certificate needs its key, and a key its certificate");
+        return fail(ErrorCode::kInvalidArgument,
+                    "a client certificate needs its key, and a key its certificate");
     if (files.certificate.empty()) return context;
     if (auto used = use_certificate(context.get(), files.certificate); !used)
         return std::unexpected(std::move(used.error()));
@@ -64,7 +65,8 @@ std::string ClientContext::explain(Session& session, const std::string& server_n
                 "issued for this one",
                 server_name);
         case X509_V_ERR_CERT_HAS_EXPIRED:
-            return "the server's certificate has expired; it needs a new one (or is this machine's clock wrong?)";
+            return "the server's certificate has expired; it needs a new one (or is this machine's clock "
+                   "wrong?)";
         case X509_V_ERR_CERT_NOT_YET_VALID:
             return "the server's certificate is not valid yet; is this machine's clock right?";
         case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
@@ -72,8 +74,8 @@ std::string ClientContext::explain(Session& session, const std::string& server_n
         case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
         case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
         case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-            return fmt::format("the server's certificate was not issued by a CA in {}; give the right one with --ca",
-                               ca);
+            return fmt::format(
+                "the server's certificate was not issued by a CA in {}; give the right one with --ca", ca);
         default:
             return fmt::format("the server's certificate is not accepted: {}",
                                X509_verify_cert_error_string(session.verify_result()));

@@ -21,8 +21,8 @@ class ClientContext {
     // kInvalidArgument, kPermission, kIo: the file and what is wrong with it.
     static Result<std::shared_ptr<ClientContext>> load(ClientFiles files);
 
-    // For a connection to `server_name` (a DNS name or an IP address). Files that have changed are read first;
-    // when they cannot be used, the old ones stay in use.
+    // For a connection to `server_name` (a DNS name or an IP address). Files that have changed are read
+    // first; when they cannot be used, the old ones stay in use.
     [[nodiscard]] std::unique_ptr<Session> make_session(int fd, const std::string& server_name);
     [[nodiscard]] const ClientFiles& files() const { return files_; }
     // Why the session with `server_name` failed, with what to do about it.

@@ -74,13 +74,14 @@ Result<> use_key(SSL_CTX* context, const std::string& path, const std::string& c
     if (!file) return std::unexpected(file.error());
     const KeyPtr key(PEM_read_bio_PrivateKey(file->get(), nullptr, no_passphrase, nullptr));
     if (!key)
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{} holds no private key in PEM without a passphrase: {}", path, take_error()));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} holds no private key in PEM without a passphrase: {}", path, take_error()));
     if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
         take_error();
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("the key in {} does not belong to the certificate in {}", path,
-                                certificate_path));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the key in {} does not belong to the certificate in {}", path, certificate_path));
     }
     return {};
 }
@@ -114,8 +115,9 @@ Result<> use_revocation_lists(SSL_CTX* context, const std::string& path) {
     }
     const std::string why = take_error();
     if (count == 0)
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{} holds no revocation list in PEM (-----BEGIN X509 CRL-----): {}", path, why));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} holds no revocation list in PEM (-----BEGIN X509 CRL-----): {}", path, why));
     X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
     return {};
 }

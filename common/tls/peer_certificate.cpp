@@ -28,8 +28,8 @@ std::string common_name_of(X509* certificate) {
 
 std::vector<std::string> dns_names_of(X509* certificate) {
     std::vector<std::string> result;
-    auto* const names = static_cast<GENERAL_NAMES*>(
-        X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
+    auto* const names =
+        static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
     for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
         const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names, i);
         if (name->type != GEN_DNS) continue;

@@ -14,7 +14,8 @@ Result<SslContextPtr> make_context(const ServerFiles& files) {
     SSL_CTX_set_num_tickets(context.get(), 0);
     SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                            SSL_OP_CIPHER_SERVER_PREFERENCE);
-    // Of TLS 1.2 only what keeps old traffic secret when the key gets out, and authenticates what it encrypts.
+    // Of TLS 1.2 only what keeps old traffic secret when the key gets out, and authenticates what it
+    // encrypts.
     SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20");
     if (auto used = use_certificate(context.get(), files.certificate); !used)
         return std::unexpected(std::move(used.error()));

@@ -28,8 +28,8 @@ class ServerContext {
 
     // Reads the files again. When they cannot be used, the old ones stay in use.
     Result<> reload();
-    // As reload() when a file has changed since they were read; false: none has, or half of a pair of files is
-    // being replaced (tells of a mistake only once the files have stood still between two calls).
+    // As reload() when a file has changed since they were read; false: none has, or half of a pair of files
+    // is being replaced (tells of a mistake only once the files have stood still between two calls).
     Result<bool> reload_if_changed();
 
     [[nodiscard]] std::unique_ptr<Session> make_session(int fd) const;

@@ -61,7 +61,8 @@ Session::Status Session::judge(int result) {
             return Status::kEnd;
         case SSL_ERROR_SYSCALL:
             ERR_clear_error();
-            failure_ = result == 0 || system_error == 0 ? "the connection ended" : std::strerror(system_error);
+            failure_ =
+                result == 0 || system_error == 0 ? "the connection ended" : std::strerror(system_error);
             return Status::kFailed;
         default:
             break;

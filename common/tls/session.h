@@ -11,9 +11,9 @@
 
 namespace memtide::tls {
 
-// TLS over a non-blocking socket: every call does what can be done at once and says what to wait for. Reads and
-// writes the socket itself instead of passing through Asio's buffers, which would cost an idle connection four
-// times 17 KiB. Does not own the descriptor. Not thread safe.
+// TLS over a non-blocking socket: every call does what can be done at once and says what to wait for. Reads
+// and writes the socket itself instead of passing through Asio's buffers, which would cost an idle connection
+// four times 17 KiB. Does not own the descriptor. Not thread safe.
 class Session {
   public:
     enum class Status {

@@ -68,10 +68,15 @@ Result<std::vector<std::string>> agent_command(const UpOptions& options, const s
     // Guests see this machine's files; each agent has a certificate of its own.
     const fs::path folder = fs::absolute(options.agent_certs);
     const std::string own = (folder / "agent-").string() + std::string(kHostInAgentCommand);
-    return std::vector<std::string>{agent.string(), "--manager", kSecureManagerUrlInGuest,
-                                    "--ca",         (folder / "ca.pem").string(),
-                                    "--cert",       own + ".pem",
-                                    "--key",        own + ".key"};
+    return std::vector<std::string>{agent.string(),
+                                    "--manager",
+                                    kSecureManagerUrlInGuest,
+                                    "--ca",
+                                    (folder / "ca.pem").string(),
+                                    "--cert",
+                                    own + ".pem",
+                                    "--key",
+                                    own + ".key"};
 }
 
 Result<> need_hosts(const UpOptions& options, const Topology& topology) {

@@ -76,7 +76,8 @@ Result<tls::Authority> open_authority(const fs::path& folder) {
 
 bool is_address(const std::string& text) {
     in6_addr parsed{};
-    return ::inet_pton(AF_INET, text.c_str(), &parsed) == 1 || ::inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
+    return ::inet_pton(AF_INET, text.c_str(), &parsed) == 1 ||
+           ::inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
 }
 
 Result<> issue_server(const tls::Authority& authority, const CertsOptions& options) {
@@ -117,8 +118,8 @@ Result<> init(const CertsOptions& options) {
         return fail_errno("create the folder", folder.string(), errno);
     if (fs::exists(folder / "ca.pem") || fs::exists(folder / "ca.key"))
         return fail(ErrorCode::kAlreadyExists,
-                    fmt::format("there is a CA in {} already; `certs issue {}` issues more of it", folder.string(),
-                                folder.string()));
+                    fmt::format("there is a CA in {} already; `certs issue {}` issues more of it",
+                                folder.string(), folder.string()));
     const auto authority = tls::Authority::create("Memtide rack CA", days(3650));
     if (!authority) return std::unexpected(authority.error());
     const auto pem = authority->pem();
@@ -186,10 +187,12 @@ void add_certs_commands(CLI::App& app, std::function<int()>& command) {
         return one;
     };
     const auto add_whom = [&](CLI::App* one) {
-        one->add_option("--server", options->servers, "Names and IP addresses that clients use for the manager");
+        one->add_option("--server", options->servers,
+                        "Names and IP addresses that clients use for the manager");
         one->add_option("--agent", options->agents, "Hosts to issue agents' certificates for");
     };
-    add_whom(add("init", "Make the CA, the manager's certificate (default: for this machine only) and agents'", init));
+    add_whom(add(
+        "init", "Make the CA, the manager's certificate (default: for this machine only) and agents'", init));
     add_whom(add("issue", "Issue further certificates, or new ones in place of old", issue));
     add("revoke", "Put a host's certificate on the list crl.pem; without HOST, make the list anew", revoke)
         ->add_option("HOST", options->revoked, "Whose certificate");

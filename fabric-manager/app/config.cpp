@@ -229,7 +229,8 @@ std::string listen_refusal(std::string_view address, bool secure) {
             address);
     if (ip.is_loopback() || secure) return {};
     return fmt::format(
-        "{} is not a loopback address, and without both \"tls\" and \"authentication\" whoever reaches the manager "
+        "{} is not a loopback address, and without both \"tls\" and \"authentication\" whoever reaches the "
+        "manager "
         "may give and take memory: add these sections (docs/security.md), or listen on 127.0.0.1, [::1] or "
         "unix:/PATH",
         address);

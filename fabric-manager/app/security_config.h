@@ -23,8 +23,8 @@ struct SecurityConfig {
     [[nodiscard]] bool is_complete() const { return tls && gate.authentication; }
 };
 
-// `state`: path of the database, for the defaults of what lies beside it. Mistakes are recorded in the document;
-// files are looked at only when the manager starts.
+// `state`: path of the database, for the defaults of what lies beside it. Mistakes are recorded in the
+// document; files are looked at only when the manager starts.
 SecurityConfig read_security(const YamlMap& root, const std::string& state);
 // Tenants with their quotas; their request rates go to `gate`.
 Tenants read_tenants(const YamlMap& root, const std::vector<std::string>& hosts, GateOptions& gate);

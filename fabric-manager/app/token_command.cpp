@@ -47,8 +47,9 @@ Result<std::string> tokens_path(const TokenOptions& options) {
     const auto config = load_config(options.config);
     if (!config) return std::unexpected(config.error());
     if (config->security.gate.authentication) return config->security.gate.tokens;
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} has no section \"authentication\": tokens would mean nothing", options.config));
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} has no section \"authentication\": tokens would mean nothing", options.config));
 }
 
 Result<TokenRecord> wanted(const TokenOptions& options, const NewToken& token) {
@@ -58,7 +59,8 @@ Result<TokenRecord> wanted(const TokenOptions& options, const NewToken& token) {
     record.note = options.note;
     record.created = std::chrono::system_clock::now();
     const auto role = parse_role(options.role);
-    if (!role) return fail(ErrorCode::kInvalidArgument, "--role must be admin, operator, viewer, tenant or agent");
+    if (!role)
+        return fail(ErrorCode::kInvalidArgument, "--role must be admin, operator, viewer, tenant or agent");
     record.role = *role;
     const auto need = [](const char* option, const std::string& value, bool needed) -> Result<> {
         if (needed == value.empty())
@@ -167,7 +169,8 @@ void add_token_commands(CLI::App& app, std::function<int()>& command) {
     made->add_option("--host", options->host, "Which host's, with role agent");
     made->add_option("--expires", options->expires, "When it ends, from now: 12h, 90d (default: never)");
     made->add_option("--note", options->note, "What it is for");
-    made->add_option("--out", options->out, "Write it to this new file (mode 0600) in place of standard output");
+    made->add_option("--out", options->out,
+                     "Write it to this new file (mode 0600) in place of standard output");
     add("list", "List the tokens, without their text", list);
     add("revoke", "Make a token worthless", revoke)->add_option("ID", options->id, "Which")->required();
 }

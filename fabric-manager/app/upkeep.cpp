@@ -22,7 +22,8 @@ void look_at_certificates(tls::ServerContext* tls) {
     if (tls == nullptr) return;
     const auto reloaded = tls->reload_if_changed();
     if (!reloaded)
-        log::error("certificates cannot be read again; those of before stay in use", {{"error", reloaded.error()}});
+        log::error("certificates cannot be read again; those of before stay in use",
+                   {{"error", reloaded.error()}});
     else if (*reloaded)
         log::info("certificates were read again", {{"certificate", tls->files().certificate}});
 }

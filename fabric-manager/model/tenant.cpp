@@ -38,10 +38,10 @@ Outcome<> check_tenant(const Tenants& tenants, const TenantLedger& ledger, const
                       fmt::format("there is no tenant {} in the manager's configuration", *request.tenant));
     const TenantQuota& quota = found->second;
     if (!quota.hosts.empty() && !quota.hosts.contains(request.host))
-        return refuse(problem::kHostNotAllowed,
-                      fmt::format("the tenant {} may not compose for host {}", *request.tenant,
-                                  request.host.value),
-                      ErrorCode::kPermission);
+        return refuse(
+            problem::kHostNotAllowed,
+            fmt::format("the tenant {} may not compose for host {}", *request.tenant, request.host.value),
+            ErrorCode::kPermission);
     const TenantUsage used = ledger.used(*request.tenant);
     const auto exceeds = [](std::uint64_t limit, std::uint64_t now, std::uint64_t added) {
         return now >= limit ? added > 0 : added > limit - now;
@@ -53,10 +53,11 @@ Outcome<> check_tenant(const Tenants& tenants, const TenantLedger& ledger, const
                                   format_bytes(request.size)),
                       ErrorCode::kExhausted);
     if (quota.compositions && exceeds(*quota.compositions, used.compositions, more))
-        return refuse(problem::kQuotaExceeded,
-                      fmt::format("the tenant {} has {} of the {} compositions that it may have; release one first",
-                                  *request.tenant, used.compositions, *quota.compositions),
-                      ErrorCode::kExhausted);
+        return refuse(
+            problem::kQuotaExceeded,
+            fmt::format("the tenant {} has {} of the {} compositions that it may have; release one first",
+                        *request.tenant, used.compositions, *quota.compositions),
+            ErrorCode::kExhausted);
     return {};
 }
 

@@ -41,8 +41,8 @@ struct TenantStatus {
     TenantUsage used;
 };
 
-// Adds up what the compositions that have not ended hold, by tenant: memory that is being erased still counts,
-// since nobody else can have it. Each call costs the logarithm of what there is. Not thread safe.
+// Adds up what the compositions that have not ended hold, by tenant: memory that is being erased still
+// counts, since nobody else can have it. Each call costs the logarithm of what there is. Not thread safe.
 class TenantLedger {
   public:
     // From the moment on that memory is claimed for it; again when its size or tenant has changed.

@@ -78,7 +78,8 @@ boost::asio::awaitable<http::Response> guarded(Context& context, const Route& ro
     Gate* const gate = context.options.gate;
     if (gate == nullptr) request.caller = local_principal();
     Gate::Passage passage;
-    if (gate != nullptr) passage = gate->enter(request, {route.operation, route.privilege, route.frequent, route.query});
+    if (gate != nullptr)
+        passage = gate->enter(request, {route.operation, route.privilege, route.frequent, route.query});
     if (!passage.refusal) hide_foreign(context, request, passage);
     if (!passage.refusal) check_force(request, passage);
     http::Response response;

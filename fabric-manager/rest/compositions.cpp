@@ -58,7 +58,8 @@ Outcome<CompositionQuery> query_of(const http::Request& request) {
                           fmt::format("\"{}\" is no page; use the \"next\" of the page before", page->page));
         query.after = *after;
     }
-    if (const Principal& caller = caller_of(request); caller.is_tenant()) query.tenant = caller.tenant.value_or("");
+    if (const Principal& caller = caller_of(request); caller.is_tenant())
+        query.tenant = caller.tenant.value_or("");
     if (const auto host = request.query_value("host")) query.host = HostId(std::string(*host));
     if (const auto state = request.query_value("state")) {
         const auto named = state_named(*state);

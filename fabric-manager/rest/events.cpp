@@ -65,7 +65,8 @@ boost::asio::awaitable<void> stream(Context& context, std::shared_ptr<const http
         if (context.options.gate != nullptr && !context.options.gate->is_still_valid(caller)) co_return;
         if (!events->empty()) after = events->back().id;
         std::string text = as_text(context, caller, *events);
-        if (text.empty() && !events->empty() && std::chrono::steady_clock::now() - written_at < patience) continue;
+        if (text.empty() && !events->empty() && std::chrono::steady_clock::now() - written_at < patience)
+            continue;
         if (text.empty()) text = ": heartbeat\n\n";
         written_at = std::chrono::steady_clock::now();
         const auto written = co_await writer.write(std::move(text));
@@ -83,10 +84,8 @@ Answer stream_events(Context& context, http::Request request) {
     http::Response response;
     response.headers["Content-Type"] = "text/event-stream";
     response.headers["Cache-Control"] = "no-store";
-    response.stream = [&context, who = request.caller, start = *after,
-                       follow = *follow](http::StreamWriter& writer) {
-        return stream(context, who, start, follow, writer);
-    };
+    response.stream = [&context, who = request.caller, start = *after, follow = *follow](
+                          http::StreamWriter& writer) { return stream(context, who, start, follow, writer); };
     co_return response;
 }
 

@@ -30,8 +30,8 @@ std::span<const Route> routes() {
 
         Route{"GET", "/v1/events", "streamEvents", stream_events, kReadEvents, "after follow", false, true},
 
-        Route{"GET", "/v1/hosts/{host}/desired", "getDesired", get_desired, kReadDesired, "after timeout", true,
-              true},
+        Route{"GET", "/v1/hosts/{host}/desired", "getDesired", get_desired, kReadDesired, "after timeout",
+              true, true},
         Route{"PUT", "/v1/hosts/{host}/observed", "putObserved", put_observed, kReport, {}, true},
 
         Route{"GET", "/v1/openapi.json", "getOpenapi", get_openapi, kPublic, {}, true},

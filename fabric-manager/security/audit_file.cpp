@@ -47,7 +47,8 @@ class RealAuditFile : public AuditFile {
     }
 
     Result<> reopen() override {
-        const int fd = ::open(options_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+        const int fd =
+            ::open(options_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0) return fail_errno("open the audit log", options_.path, errno);
         struct stat status{};
         if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {

@@ -16,8 +16,8 @@ struct AuditFileOptions {
     bool sync_each_line = false;            // else what a crash of the machine may lose is bounded by sync()
 };
 
-// Appends whole lines to a file of mode 0600: a line is there as a whole or not at all, also when the disk fills
-// up in the middle of it. Not thread safe.
+// Appends whole lines to a file of mode 0600: a line is there as a whole or not at all, also when the disk
+// fills up in the middle of it. Not thread safe.
 class AuditFile {
   public:
     virtual ~AuditFile() = default;

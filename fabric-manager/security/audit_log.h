@@ -36,8 +36,8 @@ struct AuditResult {
     std::string object;  // what came into being: the Location of the answer
 };
 
-// Writes decisions as JSON lines. What is asked all the time (long polls, heartbeats, probes) and is allowed is
-// counted and told once a minute; so is who is refused over and over. Not thread safe.
+// Writes decisions as JSON lines. What is asked all the time (long polls, heartbeats, probes) and is allowed
+// is counted and told once a minute; so is who is refused over and over. Not thread safe.
 class AuditLog {
   public:
     static constexpr std::chrono::seconds kPeriod{60};

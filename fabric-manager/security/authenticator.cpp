@@ -55,7 +55,7 @@ Result<bool> Authenticator::refresh() {
 }
 
 std::expected<PrincipalPtr, Authenticator::Refusal> Authenticator::identify_token(std::string_view text,
-                                                                                 Time now) const {
+                                                                                  Time now) const {
     constexpr const char* kNotKnown = "the token is not known here; it may have been revoked";
     const auto id = token_id(text);
     if (!id) return std::unexpected(Refusal{"not a token", kNotKnown});
@@ -72,12 +72,12 @@ std::expected<PrincipalPtr, Authenticator::Refusal> Authenticator::identify_toke
 }
 
 std::expected<PrincipalPtr, Authenticator::Refusal> Authenticator::identify(const http::Request& request,
-                                                                           Time now) const {
+                                                                            Time now) const {
     if (const auto header = request.header("Authorization")) {
         const auto text = bearer_token(*header);
         if (!text)
-            return std::unexpected(
-                Refusal{"another kind of Authorization", "send Authorization: Bearer TOKEN, and one of them"});
+            return std::unexpected(Refusal{"another kind of Authorization",
+                                           "send Authorization: Bearer TOKEN, and one of them"});
         return identify_token(*text, now);
     }
     if (request.certificate) return principal_of(*request.certificate);

@@ -29,8 +29,8 @@ class Authenticator {
     // Whether what a caller once showed would still let it in: streams ask from time to time.
     [[nodiscard]] bool is_still_valid(const Principal& principal, Time now) const;
 
-    // Reads the file again when it has changed. On an error the tokens of before stay in use, and the error is
-    // told once.
+    // Reads the file again when it has changed. On an error the tokens of before stay in use, and the error
+    // is told once.
     Result<bool> refresh();
     [[nodiscard]] std::size_t token_count() const { return tokens_.size(); }
 

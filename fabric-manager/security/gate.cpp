@@ -133,7 +133,8 @@ void Gate::authorise(Passage& passage, const http::Request& request, const Door&
                           unauthenticated("this needs a token (Authorization: Bearer TOKEN) or a client "
                                           "certificate",
                                           false));
-        return refuse(passage, fmt::format("role {} lacks {}", to_string(*caller.role), to_string(door.privilege)),
+        return refuse(passage,
+                      fmt::format("role {} lacks {}", to_string(*caller.role), to_string(door.privilege)),
                       http::problem(403, "forbidden",
                                     fmt::format("the role {} may not do this: it lacks the privilege {}",
                                                 to_string(*caller.role), to_string(door.privilege))));
@@ -168,9 +169,10 @@ Gate::Passage Gate::enter(http::Request& request, const Door& door) {
     if (passage.refusal) passage.counted = true;
     if (passage.refusal || !passage.change) return passage;
     if (const auto told = audit_.begin(record, now()); !told)
-        refuse(passage, "it could not be written to the audit log",
-               http::problem(503, "audit-unavailable",
-                             "the audit log cannot be written, and without it nothing is changed; reads go on"));
+        refuse(
+            passage, "it could not be written to the audit log",
+            http::problem(503, "audit-unavailable",
+                          "the audit log cannot be written, and without it nothing is changed; reads go on"));
     return passage;
 }
 
@@ -211,7 +213,8 @@ void Gate::tick() {
     if (!authenticator_) return;
     const auto refreshed = authenticator_->refresh();
     if (!refreshed)
-        log::error("the tokens cannot be read again; those of before stay in use", {{"error", refreshed.error()}});
+        log::error("the tokens cannot be read again; those of before stay in use",
+                   {{"error", refreshed.error()}});
     else if (*refreshed)
         log::info("tokens were read again", {{"count", authenticator_->token_count()}});
 }

@@ -18,19 +18,19 @@
 namespace memtide::fm {
 
 struct GateOptions {
-    bool authentication = false;            // else everybody is local_principal()
-    std::string tokens;                     // path of the token file
-    std::vector<std::string> host_names;    // further names that a Host header may have without authentication
-    Rate rate;                              // of each caller: token, certificate, or address when anonymous
-    Rate failures{1, 20};                   // of wrong credentials from one address
-    std::map<std::string, Rate> tenants;    // of all requests of a tenant together
+    bool authentication = false;          // else everybody is local_principal()
+    std::string tokens;                   // path of the token file
+    std::vector<std::string> host_names;  // further names that a Host header may have without authentication
+    Rate rate;                            // of each caller: token, certificate, or address when anonymous
+    Rate failures{1, 20};                 // of wrong credentials from one address
+    std::map<std::string, Rate> tenants;  // of all requests of a tenant together
 };
 
 // What the gate has to know of a route.
 struct Door {
     std::string_view operation;
     Privilege privilege = Privilege::kReadFabric;
-    bool frequent = false;       // asked all the time: counted in the audit log
+    bool frequent = false;        // asked all the time: counted in the audit log
     std::string_view query = {};  // parameters whose values may be logged, with spaces between
 };
 

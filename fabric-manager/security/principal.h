@@ -14,8 +14,8 @@ namespace memtide::fm {
 
 // Whose request it is.
 struct Principal : http::Caller {
-    std::string name;          // "token t-7f3k2m9q", "certificate host0", "local", "anonymous": for the audit log
-    std::optional<Role> role;  // nullopt: showed no credentials
+    std::string name;  // "token t-7f3k2m9q", "certificate host0", "local", "anonymous": for the audit log
+    std::optional<Role> role;           // nullopt: showed no credentials
     std::optional<std::string> tenant;  // of a tenant's token
     std::vector<HostId> hosts;          // those that an agent may speak for
     std::string token;                  // id of the token, when it is one

@@ -11,7 +11,8 @@ double RateLimiter::filled(const Bucket& bucket, Clock::time_point now) const {
 }
 
 std::chrono::milliseconds RateLimiter::until_one(double filled) const {
-    return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil((1 - filled) / rate_.per_second * 1000)));
+    return std::chrono::milliseconds(
+        static_cast<std::int64_t>(std::ceil((1 - filled) / rate_.per_second * 1000)));
 }
 
 std::optional<std::chrono::milliseconds> RateLimiter::take(const std::string& key, Clock::time_point now) {
@@ -29,7 +30,8 @@ std::optional<std::chrono::milliseconds> RateLimiter::take(const std::string& ke
     return std::nullopt;
 }
 
-std::optional<std::chrono::milliseconds> RateLimiter::look(const std::string& key, Clock::time_point now) const {
+std::optional<std::chrono::milliseconds> RateLimiter::look(const std::string& key,
+                                                           Clock::time_point now) const {
     if (rate_.per_second <= 0) return std::nullopt;
     const auto found = buckets_.find(key);
     if (found == buckets_.end()) return std::nullopt;

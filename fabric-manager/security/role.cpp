@@ -11,8 +11,7 @@ constexpr std::uint32_t bit(Privilege privilege) { return 1U << static_cast<unsi
 constexpr std::uint32_t kLook = bit(Privilege::kPublic) | bit(Privilege::kReadFabric) |
                                 bit(Privilege::kReadCompositions) | bit(Privilege::kReadEvents) |
                                 bit(Privilege::kReadTenants) | bit(Privilege::kReadDesired);
-constexpr std::uint32_t kRun =
-    kLook | bit(Privilege::kChangeCompositions) | bit(Privilege::kForceRelease);
+constexpr std::uint32_t kRun = kLook | bit(Privilege::kChangeCompositions) | bit(Privilege::kForceRelease);
 
 constexpr std::uint32_t privileges_of(Role role) {
     switch (role) {
@@ -51,8 +50,7 @@ std::string_view to_string(Role role) {
 }
 
 std::optional<Role> parse_role(std::string_view text) {
-    const auto* const found =
-        std::ranges::find(kRoles, text, [](Role role) { return to_string(role); });
+    const auto* const found = std::ranges::find(kRoles, text, [](Role role) { return to_string(role); });
     if (found == kRoles.end()) return std::nullopt;
     return *found;
 }

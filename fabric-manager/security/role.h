@@ -32,10 +32,15 @@ enum class Privilege {
     kReadDesired,         // an agent: its own host's
     kReport,              // an agent: for its own host
 };
-inline constexpr std::array kPrivileges{
-    Privilege::kPublic,           Privilege::kReadFabric,         Privilege::kReadCompositions,
-    Privilege::kChangeCompositions, Privilege::kForceRelease,     Privilege::kReadEvents,
-    Privilege::kReadTenants,      Privilege::kReadDesired,        Privilege::kReport};
+inline constexpr std::array kPrivileges{Privilege::kPublic,
+                                        Privilege::kReadFabric,
+                                        Privilege::kReadCompositions,
+                                        Privilege::kChangeCompositions,
+                                        Privilege::kForceRelease,
+                                        Privilege::kReadEvents,
+                                        Privilege::kReadTenants,
+                                        Privilege::kReadDesired,
+                                        Privilege::kReport};
 
 std::string_view to_string(Privilege privilege);  // "read-fabric", for refusals and logs
 

@@ -10,8 +10,8 @@
 
 namespace memtide::fm {
 
-// What is kept of a token. Its text, "mt_ID_SECRET", is shown once and kept nowhere: 256 random bits cannot be
-// guessed from their SHA-256, so that no slow hash is needed.
+// What is kept of a token. Its text, "mt_ID_SECRET", is shown once and kept nowhere: 256 random bits cannot
+// be guessed from their SHA-256, so that no slow hash is needed.
 struct TokenRecord {
     std::string id;    // 10 letters and digits; public
     std::string hash;  // SHA-256 of the whole text, 64 hexadecimal digits

@@ -95,7 +95,8 @@ Result<> write_whole(int fd, std::string_view text, const std::string& path) {
 Result<> replace(const std::string& path, std::string_view text) {
     const std::string fresh = path + ".new";
     {
-        const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+        const Descriptor file(
+            ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (file.get() < 0) return fail_errno("create", fresh, errno);
         if (auto written = write_whole(file.get(), text, fresh); !written) return written;
         if (::fsync(file.get()) != 0) return fail_errno("sync", fresh, errno);

@@ -10,8 +10,8 @@
 
 namespace memtide::fm {
 
-// The tokens of a manager in a file of JSON lines, one a token, which `memtide-fabric-manager token` maintains
-// while the manager runs. It has hashes only; nobody but its owner may read it all the same.
+// The tokens of a manager in a file of JSON lines, one a token, which `memtide-fabric-manager token`
+// maintains while the manager runs. It has hashes only; nobody but its owner may read it all the same.
 using Tokens = std::vector<TokenRecord>;
 
 // kInvalidArgument with "line N: ..." when a line is none.

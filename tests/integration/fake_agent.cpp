@@ -127,7 +127,8 @@ struct FakeAgent::State : std::enable_shared_from_this<State> {
 
 FakeAgent::FakeAgent(asio::any_io_executor executor, std::string base_url, std::string host,
                      Behaviour behaviour, std::shared_ptr<http::Credentials> credentials)
-    : state_(std::make_shared<State>(executor, base_url, std::move(host), std::move(behaviour), credentials)) {
+    : state_(
+          std::make_shared<State>(executor, base_url, std::move(host), std::move(behaviour), credentials)) {
     asio::co_spawn(executor, state_->poll(state_), asio::detached);
     asio::co_spawn(executor, state_->report(state_), asio::detached);
 }

@@ -18,10 +18,12 @@ using testing::Not;
 class Security : public Fabric {
   protected:
     void SetUp() override {
-        ok({MEMTIDE_FABRIC_MANAGER, "certs", "init", certs(), "--server", "127.0.0.1", "--agent", "host0", "--agent",
-            "host1"});
+        ok({MEMTIDE_FABRIC_MANAGER, "certs", "init", certs(), "--server", "127.0.0.1", "--agent", "host0",
+            "--agent", "host1"});
     }
-    std::string certs(const std::string& name = {}) { return folder_.file("certs") + (name.empty() ? "" : "/" + name); }
+    std::string certs(const std::string& name = {}) {
+        return folder_.file("certs") + (name.empty() ? "" : "/" + name);
+    }
     static process::Output run(std::vector<std::string> argv) {
         process::Command command;
         command.argv = std::move(argv);
@@ -37,8 +39,8 @@ class Security : public Fabric {
     }
     // A file with a new token.
     std::string token(const std::string& name, std::vector<std::string> options) {
-        std::vector<std::string> argv{MEMTIDE_FABRIC_MANAGER, "token", "create", "--tokens", folder_.file("tokens"),
-                                      "--out", folder_.file(name), "--role"};
+        std::vector<std::string> argv{MEMTIDE_FABRIC_MANAGER, "token", "create",           "--tokens",
+                                      folder_.file("tokens"), "--out", folder_.file(name), "--role"};
         argv.insert(argv.end(), options.begin(), options.end());
         ok(std::move(argv));
         return folder_.file(name);
@@ -77,21 +79,20 @@ TEST_F(Security, TheWholePathRunsWithCertificatesAndTokens) {
     run_switch();
     run_secured();
     for (const char* host : {"host0", "host1"})
-        agents_.push_back(std::make_unique<FakeAgent>(
-            background_.executor(), url_, host, FakeAgent::obedient(),
-            *http::Credentials::load(files({}, std::string("agent-") + host))));
+        agents_.push_back(
+            std::make_unique<FakeAgent>(background_.executor(), url_, host, FakeAgent::obedient(),
+                                        *http::Credentials::load(files({}, std::string("agent-") + host))));
     const std::string file = token("operator", {"operator"});
     // The CLI, as people use it.
     const auto memtide = [&](std::vector<std::string> words) {
-        std::vector<std::string> argv{MEMTIDE_CLI,  "--url", url_, "--ca", certs("ca.pem"),
-                                      "--token-file", file,    "--json"};
+        std::vector<std::string> argv{MEMTIDE_CLI,     "--url",        url_, "--ca",
+                                      certs("ca.pem"), "--token-file", file, "--json"};
         argv.insert(argv.end(), words.begin(), words.end());
         return run(argv);
     };
     EXPECT_TRUE(eventually([&] { return memtide({"pool"}).exit.code == 0; }));
-    EXPECT_TRUE(eventually([&] {
-        return boost::json::parse(memtide({"pool"}).standard_output).at("capacity").as_int64() > 0;
-    }));
+    EXPECT_TRUE(eventually(
+        [&] { return boost::json::parse(memtide({"pool"}).standard_output).at("capacity").as_int64() > 0; }));
     const process::Output composed = memtide({"compose", "host0", "256MiB"});
     EXPECT_EQ(composed.exit.code, 0) << composed.standard_error;
     const std::string id = text(boost::json::parse(composed.standard_output), "id");
@@ -110,9 +111,11 @@ TEST_F(Security, TheCliSaysWhatIsMissing) {
     };
     EXPECT_THAT(pool({}), HasSubstr("was not issued by a CA in the system's CAs"));
     EXPECT_THAT(pool({"--ca", certs("ca.pem")}), HasSubstr("--token-file"));
-    EXPECT_THAT(pool({"--ca", folder_.file("none.pem")}), AllOf(HasSubstr("none.pem"), HasSubstr("No such file")));
+    EXPECT_THAT(pool({"--ca", folder_.file("none.pem")}),
+                AllOf(HasSubstr("none.pem"), HasSubstr("No such file")));
     const std::string viewer = token("tenant", {"tenant", "--tenant", "blue"});
-    EXPECT_THAT(pool({"--ca", certs("ca.pem"), "--token-file", viewer}), HasSubstr("lacks the privilege read-fabric"));
+    EXPECT_THAT(pool({"--ca", certs("ca.pem"), "--token-file", viewer}),
+                HasSubstr("lacks the privilege read-fabric"));
 }
 
 TEST_F(Security, AnAgentMayOnlySpeakForItsOwnHost) {
@@ -139,7 +142,8 @@ TEST_F(Security, AForgedCertificateIsRefusedAndAudited) {
     EXPECT_EQ(answer.status, 0U);
     EXPECT_THAT(answer.body, HasSubstr("did not accept the client certificate"));
     EXPECT_TRUE(eventually([&] {
-        return read_file(folder_.file("audit.log")).find("TLS: certificate verify failed") != std::string::npos;
+        return read_file(folder_.file("audit.log")).find("TLS: certificate verify failed") !=
+               std::string::npos;
     }));
 }
 
@@ -165,7 +169,9 @@ TEST_F(Security, TokensComeAndGoWhileTheManagerRuns) {
                 AllOf(HasSubstr(id), HasSubstr("viewer"), Not(HasSubstr(secret_in(file)))));
     ok({MEMTIDE_FABRIC_MANAGER, "token", "revoke", "--config", folder_.file("manager.yaml"), id});
     EXPECT_TRUE(eventually([&] { return viewer.get("/v1/hosts").status == 401; }));
-    EXPECT_EQ(run({MEMTIDE_FABRIC_MANAGER, "token", "revoke", "--tokens", folder_.file("tokens"), id}).exit.code, 1);
+    EXPECT_EQ(
+        run({MEMTIDE_FABRIC_MANAGER, "token", "revoke", "--tokens", folder_.file("tokens"), id}).exit.code,
+        1);
 }
 
 TEST_F(Security, AnExpiredTokenIsRefused) {
@@ -176,7 +182,8 @@ TEST_F(Security, AnExpiredTokenIsRefused) {
 
 TEST_F(Security, TokenCreateExplainsWhatDoesNotGoTogether) {
     const auto mistake = [&](std::vector<std::string> options) {
-        std::vector<std::string> argv{MEMTIDE_FABRIC_MANAGER, "token", "create", "--tokens", folder_.file("tokens")};
+        std::vector<std::string> argv{MEMTIDE_FABRIC_MANAGER, "token", "create", "--tokens",
+                                      folder_.file("tokens")};
         argv.insert(argv.end(), options.begin(), options.end());
         const process::Output output = run(argv);
         EXPECT_EQ(output.exit.code, 2);
@@ -207,12 +214,13 @@ TEST_F(Security, NewCertificatesAreServedWithoutARestart) {
 
 TEST_F(Security, WithBothItListensWhereOthersComeFrom) {
     ManagerOptions options;
-    options.more = fmt::format("tls: {{certificate: {}, key: {}}}\nauthentication: {{}}\n", certs("server.pem"),
-                               certs("server.key"));
+    options.more = fmt::format("tls: {{certificate: {}, key: {}}}\nauthentication: {{}}\n",
+                               certs("server.pem"), certs("server.key"));
     std::string yaml = manager_yaml(folder_, options);
     yaml.replace(yaml.find("127.0.0.1:0"), 11, "0.0.0.0:0");
     write_file(folder_.file("open.yaml"), yaml);
-    EXPECT_EQ(run({MEMTIDE_FABRIC_MANAGER, "--config", folder_.file("open.yaml"), "--check-config"}).exit.code, 0);
+    EXPECT_EQ(
+        run({MEMTIDE_FABRIC_MANAGER, "--config", folder_.file("open.yaml"), "--check-config"}).exit.code, 0);
     // Either alone will not do.
     for (const char* section : {"tls: ", "authentication: "}) {
         std::string less = yaml;

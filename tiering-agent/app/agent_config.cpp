@@ -45,7 +45,8 @@ Result<AgentConfig> load_config(const std::string& path) {
     const YamlMap root = document->root();
     if (const auto manager = root.get("manager")) {
         config.manager = manager->string();
-        if (!is_manager_url(config.manager)) manager->reject("must be https://HOST:PORT, http://HOST:PORT or unix:/PATH");
+        if (!is_manager_url(config.manager))
+            manager->reject("must be https://HOST:PORT, http://HOST:PORT or unix:/PATH");
     }
     const auto read_path = [&root](std::string_view key, std::string& into) {
         if (const auto path = root.get(key)) into = path->string();

@@ -141,7 +141,8 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", "memtide-tiering-agent " MEMTIDE_VERSION);
     Options options;
     app.add_option("--config", options.config_path, "Configuration file (YAML)");
-    app.add_option("--manager", options.manager, "Fabric manager: https://HOST:PORT, http://HOST:PORT or unix:/PATH");
+    app.add_option("--manager", options.manager,
+                   "Fabric manager: https://HOST:PORT, http://HOST:PORT or unix:/PATH");
     app.add_option("--ca", options.credentials.tls.ca, "CA that the manager's certificate must be of (PEM)");
     app.add_option("--cert", options.credentials.tls.certificate, "This host's certificate (PEM)");
     app.add_option("--key", options.credentials.tls.key, "Its key (PEM)");

@@ -1,4 +1,5 @@
-// The server and the client over TLS: the same answers as in the clear, and clear words when it does not work.
+// The server and the client over TLS: the same answers as in the clear, and clear words when it does not
+// work.
 #include <gmock/gmock.h>
 
 #include "tests/common/http/serving.h"
@@ -24,8 +25,10 @@ class Tls : public testing::Test {
     }
     // A server on its own thread that answers /echo and /who.
     void serve(bool ask_for_certificates = false, bool required = false, ServerLimits limits = {}) {
-        tls::ServerFiles files{.certificate = files_.path("server.pem"), .key = files_.path("server.key"),
-                               .client_ca = {}, .revoked = {}};
+        tls::ServerFiles files{.certificate = files_.path("server.pem"),
+                               .key = files_.path("server.key"),
+                               .client_ca = {},
+                               .revoked = {}};
         if (ask_for_certificates) files.client_ca = files_.path("ca.pem");
         files.revoked = revoked_;
         files.client_certificate_required = required;
@@ -33,9 +36,8 @@ class Tls : public testing::Test {
         ASSERT_TRUE(context) << context.error().message;
         context_ = *context;
         Router router = echo_router();
-        router.add("GET", "/who", [](Request request) -> boost::asio::awaitable<Response> {
-            co_return who(request);
-        });
+        router.add("GET", "/who",
+                   [](Request request) -> boost::asio::awaitable<Response> { co_return who(request); });
         router.add("GET", "/large", [](Request) -> boost::asio::awaitable<Response> {
             Response response;
             response.body = std::string(8 << 20, 'x');
@@ -65,7 +67,8 @@ class Tls : public testing::Test {
         Client client(context.get_executor(), at.empty() ? url() : at, *credentials);
         ClientRequest request;
         request.target = target;
-        auto future = boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
+        auto future =
+            boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
         context.run();
         return future.get();
     }
@@ -113,7 +116,8 @@ TEST_F(Tls, AConnectionIsKeptForTheNextRequest) {
         request.target = "/echo";
         request.body = std::string(100'000, 'b');
         context.restart();
-        auto future = boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
+        auto future =
+            boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
         context.run();
         const auto answer = future.get();
         ASSERT_TRUE(answer) << answer.error().message;
@@ -131,15 +135,19 @@ TEST_F(Tls, TheServerLearnsWhoTheClientIs) {
 TEST_F(Tls, AClientWithoutACertificateIsToldThatOneIsRequired) {
     serve(true, true);
     EXPECT_EQ(ask("/who", files_for("host0"))->body, "host0");
-    EXPECT_THAT(mistake(files_for()), HasSubstr("wants a client certificate; give one with --cert and --key"));
+    EXPECT_THAT(mistake(files_for()),
+                HasSubstr("wants a client certificate; give one with --cert and --key"));
     EXPECT_THAT(refused(), HasSubstr("peer did not return a certificate"));
 }
 
 TEST_F(Tls, AForgedCertificateIsRefused) {
     serve(true);
-    const auto other = *tls::Authority::create("test CA", std::chrono::hours(1));  // the same name, another key
+    const auto other =
+        *tls::Authority::create("test CA", std::chrono::hours(1));  // the same name, another key
     files_.issue("forged",
-                 {.common_name = "host0", .dns_names = {"host0"}, .addresses = {},
+                 {.common_name = "host0",
+                  .dns_names = {"host0"},
+                  .addresses = {},
                   .use = tls::CertificateRequest::Use::kClient},
                  &other);
     EXPECT_THAT(mistake(files_for("forged")), HasSubstr("did not accept the client certificate"));
@@ -173,8 +181,11 @@ TEST_F(Tls, AWrongCaIsSaid) {
 
 TEST_F(Tls, AnExpiredServerCertificateIsSaid) {
     // It was good when the server began.
-    files_.issue("server", {.common_name = "x", .dns_names = {}, .addresses = {"127.0.0.1"},
-                            .begins = std::chrono::hours(-1), .ends = std::chrono::seconds(2)});
+    files_.issue("server", {.common_name = "x",
+                            .dns_names = {},
+                            .addresses = {"127.0.0.1"},
+                            .begins = std::chrono::hours(-1),
+                            .ends = std::chrono::seconds(2)});
     serve();
     EXPECT_TRUE(eventually([&] { return mistake(files_for()).find("has expired") != std::string::npos; }));
 }
@@ -209,7 +220,8 @@ TEST_F(Tls, NewCertificatesAreUsedAndNoConnectionIsDropped) {
         ClientRequest request;
         request.target = "/echo";
         context.restart();
-        auto future = boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
+        auto future =
+            boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
         context.run();
         return future.get();
     };
@@ -230,7 +242,8 @@ TEST_F(Tls, AClientWhoseTrustWasReadAgainShowsItsCertificateOnceMore) {
         ClientRequest request;
         request.target = "/who";
         context.restart();
-        auto future = boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
+        auto future =
+            boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
         context.run();
         return future.get();
     };
@@ -289,7 +302,8 @@ TEST_F(TokenFiles, TheTokenIsSentAndANewOneIsTaken) {
         ClientRequest request;
         request.target = "/token";
         context.restart();
-        auto future = boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
+        auto future =
+            boost::asio::co_spawn(context, client.send(std::move(request)), boost::asio::use_future);
         context.run();
         return future.get()->body;
     };
@@ -314,7 +328,8 @@ TEST_F(TokenFiles, AFileThatIsNoneIsNamed) {
     EXPECT_THAT(mistake_of(files_.write("empty", "\n")), HasSubstr("must have a token"));
     EXPECT_THAT(mistake_of(files_.write("two", "a b\n")), HasSubstr("must have a token"));
     const std::string open = files_.write("open", "abc\n");
-    std::filesystem::permissions(open, std::filesystem::perms::others_read, std::filesystem::perm_options::add);
+    std::filesystem::permissions(open, std::filesystem::perms::others_read,
+                                 std::filesystem::perm_options::add);
     EXPECT_THAT(mistake_of(open), HasSubstr("chmod 600"));
 }
 

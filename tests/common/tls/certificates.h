@@ -29,12 +29,14 @@ class Certificates {
     std::string write(const std::string& name, const std::string& text) const {
         const std::string fresh = path(name + ".new");
         std::ofstream(fresh) << text;
-        std::filesystem::permissions(fresh, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+        std::filesystem::permissions(
+            fresh, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
         std::filesystem::rename(fresh, path(name));
         return path(name);
     }
     // NAME.pem and NAME.key, of the CA of this folder or another one.
-    void issue(const std::string& name, const CertificateRequest& request, const Authority* by = nullptr) const {
+    void issue(const std::string& name, const CertificateRequest& request,
+               const Authority* by = nullptr) const {
         const auto issued = (by == nullptr ? ca_ : *by).issue(request);
         ASSERT_TRUE(issued) << issued.error().message;
         write(name + ".key", issued->key);

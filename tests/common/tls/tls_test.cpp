@@ -21,7 +21,9 @@ class Contexts : public testing::Test {
   protected:
     void SetUp() override { files_.issue_server(); }
     ServerFiles server_files() {
-        return {.certificate = files_.path("server.pem"), .key = files_.path("server.key"), .client_ca = {},
+        return {.certificate = files_.path("server.pem"),
+                .key = files_.path("server.key"),
+                .client_ca = {},
                 .revoked = {}};
     }
     std::string mistake(ServerFiles files) {
@@ -55,8 +57,8 @@ TEST_F(Contexts, AKeyOfAnotherCertificateIsNamed) {
     files_.issue_client("other");
     auto files = server_files();
     files.key = files_.path("other.key");
-    EXPECT_THAT(mistake(files), AllOf(HasSubstr("other.key"), HasSubstr("does not belong to"),
-                                      HasSubstr("server.pem")));
+    EXPECT_THAT(mistake(files),
+                AllOf(HasSubstr("other.key"), HasSubstr("does not belong to"), HasSubstr("server.pem")));
 }
 
 TEST_F(Contexts, AKeyThatEveryoneMayReadIsRefused) {
@@ -66,14 +68,20 @@ TEST_F(Contexts, AKeyThatEveryoneMayReadIsRefused) {
 }
 
 TEST_F(Contexts, AnExpiredCertificateIsRefusedWithTheDay) {
-    files_.issue("server", {.common_name = "old", .dns_names = {}, .addresses = {},
-                            .begins = std::chrono::hours(-48), .ends = std::chrono::hours(-24)});
+    files_.issue("server", {.common_name = "old",
+                            .dns_names = {},
+                            .addresses = {},
+                            .begins = std::chrono::hours(-48),
+                            .ends = std::chrono::hours(-24)});
     EXPECT_THAT(mistake(server_files()), AllOf(HasSubstr("server.pem"), HasSubstr("expired on")));
 }
 
 TEST_F(Contexts, ACertificateOfTheFutureIsRefused) {
-    files_.issue("server", {.common_name = "new", .dns_names = {}, .addresses = {},
-                            .begins = std::chrono::hours(24), .ends = std::chrono::hours(48)});
+    files_.issue("server", {.common_name = "new",
+                            .dns_names = {},
+                            .addresses = {},
+                            .begins = std::chrono::hours(24),
+                            .ends = std::chrono::hours(48)});
     EXPECT_THAT(mistake(server_files()), HasSubstr("not valid before"));
 }
 
@@ -129,7 +137,8 @@ std::string der_of(const std::string& pem) {
 
 TEST(PeerCertificates, NamesComeFromTheAlternativeNameElseFromTheCommonName) {
     const Certificates files;
-    const auto both = files.ca().issue({.common_name = "cn", .dns_names = {"host0", "host1"}, .addresses = {}});
+    const auto both =
+        files.ca().issue({.common_name = "cn", .dns_names = {"host0", "host1"}, .addresses = {}});
     const auto seen = describe_der(der_of(both->certificate));
     ASSERT_TRUE(seen);
     EXPECT_EQ(seen->common_name, "cn");
@@ -163,7 +172,8 @@ TEST(Authorities, WhatCannotStandInACertificateIsRefused) {
 TEST(Authorities, ACaIsKnownAgainAndALeafIsNone) {
     const Certificates files;
     EXPECT_TRUE(Authority::from_pem(*files.ca().pem()));
-    EXPECT_FALSE(Authority::from_pem(*files.ca().issue({.common_name = "x", .dns_names = {}, .addresses = {}})));
+    EXPECT_FALSE(
+        Authority::from_pem(*files.ca().issue({.common_name = "x", .dns_names = {}, .addresses = {}})));
     EXPECT_FALSE(Authority::from_pem({"", ""}));
 }
 

@@ -145,8 +145,9 @@ TEST(ManagerConfig, OthersThanLoopbackNeedTlsAndAuthentication) {
 TEST(ManagerConfig, SecurityIsReadAndItsFilesLieBesideTheState) {
     std::string text(kGood);
     text.replace(0, text.find("state:"), kSecure);
-    const auto config = parse_config(text + "tenants:\n  - {name: blue, bytes: 1GiB, hosts: [host0], "
-                                            "requests_per_second: 5}\n",
+    const auto config = parse_config(text +
+                                         "tenants:\n  - {name: blue, bytes: 1GiB, hosts: [host0], "
+                                         "requests_per_second: 5}\n",
                                      "x.yaml");
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->security.tls->client_ca, "/ca.pem");
@@ -163,10 +164,12 @@ TEST(ManagerConfig, MistakesInSecurityAreNamedWithTheirPlace) {
         return complaint("listen: 127.0.0.1:8080\n", fmt::format("listen: 127.0.0.1:8080\n{}\n", line));
     };
     EXPECT_TRUE(with("tls: {certificate: /c.pem}").starts_with("x.yaml:2:6: missing \"key\""));
-    EXPECT_TRUE(with("tls: {certificate: /c, key: /k, min_version: 1.1}").starts_with("x.yaml:2:46: must be 1.2"));
+    EXPECT_TRUE(
+        with("tls: {certificate: /c, key: /k, min_version: 1.1}").starts_with("x.yaml:2:46: must be 1.2"));
     EXPECT_TRUE(with("tls: {certificate: /c, key: /k, client_certificate: required}")
                     .starts_with("x.yaml:2:53: needs client_ca"));
-    EXPECT_TRUE(with("tls: {certificate: /c, key: /k, revoked: /r}").starts_with("x.yaml:2:42: needs client_ca"));
+    EXPECT_TRUE(
+        with("tls: {certificate: /c, key: /k, revoked: /r}").starts_with("x.yaml:2:42: needs client_ca"));
     EXPECT_TRUE(with("audit: {sync: never}").starts_with("x.yaml:2:15: must be each or second"));
     EXPECT_TRUE(with("authentification: {}").find("did you mean \"authentication\"") != std::string::npos);
     EXPECT_TRUE(with("tenants: [{name: a}, {name: a}]").starts_with("x.yaml:2:29: another tenant"));

@@ -17,7 +17,8 @@ Composition composition(const std::string& id, std::optional<std::string> tenant
     result.size = mebibytes(mib);
     return result;
 }
-CompositionRequest request(std::optional<std::string> tenant, std::uint64_t mib, const std::string& host = "host0") {
+CompositionRequest request(std::optional<std::string> tenant, std::uint64_t mib,
+                           const std::string& host = "host0") {
     CompositionRequest result;
     result.host = HostId(host);
     result.tenant = std::move(tenant);
@@ -56,7 +57,8 @@ TEST(TenantLedger, TheSumsAreThoseOfWhatIsHeldWhateverHappens) {
             ledger.let_go(CompositionId(id));
             held.erase(id);
         } else {
-            const auto tenant = random() % 4 == 0 ? std::nullopt : std::optional("t" + std::to_string(random() % 3));
+            const auto tenant =
+                random() % 4 == 0 ? std::nullopt : std::optional("t" + std::to_string(random() % 3));
             held[id] = composition(id, tenant, random() % 100);
             ledger.hold(held[id]);
         }

@@ -91,8 +91,8 @@ class Authorisation : public testing::Test {
         return rig_.run(api_->router().dispatch(std::move(request)));
     }
     std::string compose(const std::string& who, const std::string& more = "", http::Headers headers = {}) {
-        const http::Response response =
-            call(who, "POST", "/v1/compositions", R"({"host":"host1","size":"256MiB")" + more + "}", {}, headers);
+        const http::Response response = call(who, "POST", "/v1/compositions",
+                                             R"({"host":"host1","size":"256MiB")" + more + "}", {}, headers);
         EXPECT_EQ(response.status, 202U) << response.body;
         return response.status == 202 ? std::string(json::parse(response.body).at("id").as_string()) : "";
     }
@@ -129,13 +129,16 @@ class Authorisation : public testing::Test {
 
 TEST_F(Authorisation, EveryRouteIsOpenToTheRolesThatHaveItsPrivilegeAndToNoOther) {
     const std::string id = compose("tenant");
-    const std::map<std::string, std::string> values{{"{host}", "host0"},     {"{switch}", "switch0"},
-                                                    {"{device}", "nothing"}, {"{id}", id},
+    const std::map<std::string, std::string> values{{"{host}", "host0"},
+                                                    {"{switch}", "switch0"},
+                                                    {"{device}", "nothing"},
+                                                    {"{id}", id},
                                                     {"{tenant}", "blue"}};
     for (const Route& route : routes()) {
         std::string path(route.path);
         for (const auto& [name, value] : values)
-            if (const auto at = path.find(name); at != std::string::npos) path.replace(at, name.size(), value);
+            if (const auto at = path.find(name); at != std::string::npos)
+                path.replace(at, name.size(), value);
         // Refused for its query, if it is let through: nothing happens then.
         const std::map<std::string, std::string> query{{"no-such-parameter", "1"}};
         const unsigned nobody = call("", std::string(route.method), path, "", query).status;
@@ -156,7 +159,8 @@ TEST_F(Authorisation, TheDocumentSaysWhichRoutesArePublic) {
         for (char& c : method) c = static_cast<char>(c - 'A' + 'a');
         const json::object& operation = document.at("paths").at(route.path).at(method).as_object();
         EXPECT_EQ(operation.contains("security"), route.privilege == Privilege::kPublic) << route.operation;
-        EXPECT_EQ(operation.at("responses").as_object().contains("403"), route.privilege != Privilege::kPublic)
+        EXPECT_EQ(operation.at("responses").as_object().contains("403"),
+                  route.privilege != Privilege::kPublic)
             << route.operation;
     }
 }
@@ -167,7 +171,8 @@ TEST_F(Authorisation, AnotherTenantsCompositionIsAnsweredOnEveryRouteAsOneThatDo
     const auto same_but_for_the_id = [&](http::Response a, http::Response b) {
         for (const std::string* id : {&foreign, &unknown})
             for (std::string* body : {&a.body, &b.body})
-                if (const auto at = body->find(*id); at != std::string::npos) body->replace(at, id->size(), "ID");
+                if (const auto at = body->find(*id); at != std::string::npos)
+                    body->replace(at, id->size(), "ID");
         EXPECT_EQ(a.status, b.status);
         EXPECT_EQ(a.body, b.body);
         EXPECT_EQ(a.headers, b.headers);
@@ -178,10 +183,10 @@ TEST_F(Authorisation, AnotherTenantsCompositionIsAnsweredOnEveryRouteAsOneThatDo
         if (at == std::string_view::npos) continue;
         const auto path = [&](const std::string& id) { return std::string(route.path).replace(at, 4, id); };
         using Query = std::map<std::string, std::string>;
-        for (const Query& query : {Query{}, Query{{"wait", "Online"}, {"timeout", "10ms"}}, Query{{"wait", "x"}},
-                                   Query{{"force", "true"}}, Query{{"nonsense", ""}}})
-            for (const http::Headers& headers :
-                 {http::Headers{}, http::Headers{{"If-Match", "\"1\""}}, http::Headers{{"If-None-Match", "\"1\""}}})
+        for (const Query& query : {Query{}, Query{{"wait", "Online"}, {"timeout", "10ms"}},
+                                   Query{{"wait", "x"}}, Query{{"force", "true"}}, Query{{"nonsense", ""}}})
+            for (const http::Headers& headers : {http::Headers{}, http::Headers{{"If-Match", "\"1\""}},
+                                                 http::Headers{{"If-None-Match", "\"1\""}}})
                 for (const char* body : {"", "{}", "{", R"({"size":"512MiB"})"}) {
                     const std::string method(route.method);
                     const auto mine = call("red", method, path(foreign), body, query, headers);
@@ -243,8 +248,8 @@ TEST_F(Authorisation, AStreamEndsWhenItsTokenIsRevoked) {
 TEST_F(Authorisation, ATenantsCompositionIsItsOwnAndNamingAnotherTenantIsRefused) {
     const std::string id = compose("tenant");
     EXPECT_EQ(rig_.get(CompositionId(id)).tenant, "blue");
-    const auto other = call("tenant", "POST", "/v1/compositions",
-                            R"({"host":"host1","size":"256MiB","tenant":"red"})");
+    const auto other =
+        call("tenant", "POST", "/v1/compositions", R"({"host":"host1","size":"256MiB","tenant":"red"})");
     EXPECT_EQ(other.status, 403U);
     EXPECT_EQ(code(other), "forbidden");
     EXPECT_EQ(compose("operator", R"(,"tenant":"red")").substr(0, 2), "c-");
@@ -294,16 +299,15 @@ TEST_F(Authorisation, TwoAtOnceDoNotExceedAQuotaTogether) {
         http::Request request;
         request.method = "POST";
         request.path = "/v1/compositions";
-        request.headers = {{"Authorization", "Bearer " + tokens_.at("red")}, {"Content-Type", "application/json"}};
+        request.headers = {{"Authorization", "Bearer " + tokens_.at("red")},
+                           {"Content-Type", "application/json"}};
         request.body = R"({"host":"host1","size":"256MiB"})";
-        boost::asio::co_spawn(rig_.io(), api_->router().dispatch(std::move(request)),
-                              [&answer](const std::exception_ptr&, http::Response response) {
-                                  answer = std::move(response);
-                              });
+        boost::asio::co_spawn(
+            rig_.io(), api_->router().dispatch(std::move(request)),
+            [&answer](const std::exception_ptr&, http::Response response) { answer = std::move(response); });
     }
-    ASSERT_TRUE(rig_.run_until([&] {
-        return std::ranges::all_of(answers, [](const auto& answer) { return answer.has_value(); });
-    }));
+    ASSERT_TRUE(rig_.run_until(
+        [&] { return std::ranges::all_of(answers, [](const auto& answer) { return answer.has_value(); }); }));
     EXPECT_EQ(std::ranges::count_if(answers, [](const auto& answer) { return answer->status == 202; }), 1);
 }
 

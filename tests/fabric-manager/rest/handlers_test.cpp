@@ -76,8 +76,11 @@ TEST_F(Handlers, EveryGetIsAnsweredAsDescribed) {
     ASSERT_TRUE(rig_.reaches(CompositionId(id), CompositionState::kOnline));
     const std::string device(
         json::parse(call("GET", "/v1/devices").body).at("items").at(0).at("name").as_string());
-    const std::map<std::string, std::string> values{
-        {"{host}", "host0"}, {"{switch}", "switch0"}, {"{tenant}", "blue"}, {"{device}", device}, {"{id}", id}};
+    const std::map<std::string, std::string> values{{"{host}", "host0"},
+                                                    {"{switch}", "switch0"},
+                                                    {"{tenant}", "blue"},
+                                                    {"{device}", device},
+                                                    {"{id}", id}};
     int called = 0;
     for (const Route& route : routes()) {
         if (route.method != "GET" || route.operation == "streamEvents") continue;

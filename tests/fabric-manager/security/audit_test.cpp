@@ -105,7 +105,8 @@ TEST_F(Audit, FilesDoNotGrowBeyondTheirSizeAndTheOldestGo) {
     small.rotate_bytes = 1000;
     small.keep = 2;
     auto file = *open_audit_file(small);
-    for (int i = 0; i < 100; ++i) ASSERT_TRUE(file->append("line " + std::to_string(i) + std::string(90, '.')));
+    for (int i = 0; i < 100; ++i)
+        ASSERT_TRUE(file->append("line " + std::to_string(i) + std::string(90, '.')));
     EXPECT_THAT(folder_.read("audit.log"), HasSubstr("line 99"));
     for (const char* name : {"audit.log", "audit.log.1", "audit.log.2"}) {
         EXPECT_LE(std::filesystem::file_size(folder_.file(name)), 1000U) << name;

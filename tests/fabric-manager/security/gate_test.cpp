@@ -113,7 +113,8 @@ TEST_F(Gates, AnAgentMaySpeakForItsOwnHostOnly) {
     const std::string token = add(Role::kAgent, {}, HostId("host1"));
     open({.authentication = true});
     const Door door{"putObserved", Privilege::kReport, true};
-    for (const auto& [host, status] : std::map<std::string, unsigned>{{"host1", 0}, {"host11", 403}, {"host", 403}}) {
+    for (const auto& [host, status] :
+         std::map<std::string, unsigned>{{"host1", 0}, {"host11", 403}, {"host", 403}}) {
         http::Request report = request("PUT", token);
         report.path_parameters["host"] = host;
         EXPECT_EQ(enter(report, door), status) << host;
@@ -177,7 +178,8 @@ TEST_F(Gates, TheAuditLogHasNoToken) {
     enter(request("GET", wrong));
     gate_.reset();
     EXPECT_THAT(audit_->text, HasSubstr(token.substr(3, 10)));  // its id
-    for (const std::string& secret : {token, wrong}) EXPECT_THAT(audit_->text, Not(HasSubstr(secret.substr(14))));
+    for (const std::string& secret : {token, wrong})
+        EXPECT_THAT(audit_->text, Not(HasSubstr(secret.substr(14))));
 }
 
 TEST_F(Gates, AFailedHandshakeIsTold) {

@@ -6,8 +6,8 @@ namespace memtide::fm {
 namespace {
 
 TEST(HostHeader, LoopbackNamesAndAddressesAreThisMachine) {
-    for (const char* header : {"localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:8080", "127.9.9.9:1",
-                               "[::1]", "[::1]:8080"})
+    for (const char* header :
+         {"localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:8080", "127.9.9.9:1", "[::1]", "[::1]:8080"})
         EXPECT_TRUE(names_this_machine(header, {})) << header;
 }
 

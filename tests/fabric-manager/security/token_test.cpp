@@ -43,7 +43,8 @@ TEST(Tokens, TheHashIsSha256) {
 
 TEST(Tokens, WhatDoesNotLookLikeOneHasNoId) {
     const std::string good = make_token().text;
-    for (const std::string& text : {std::string(), std::string("mt_"), good + "0", good.substr(1), "MT" + good.substr(2)})
+    for (const std::string& text :
+         {std::string(), std::string("mt_"), good + "0", good.substr(1), "MT" + good.substr(2)})
         EXPECT_FALSE(token_id(text)) << text;
 }
 
@@ -80,8 +81,10 @@ TEST(TokenFile, MistakesAreToldWithTheirLine) {
     EXPECT_EQ(mistake("# comment\n\n" + good), "");
     EXPECT_THAT(mistake(good + "nonsense\n"), HasSubstr("line 2"));
     EXPECT_THAT(mistake(good + good), HasSubstr("there already"));
-    EXPECT_THAT(mistake(R"({"id":"x","sha256":"zz","role":"admin","created":1})"), HasSubstr("64 hexadecimal"));
-    EXPECT_THAT(mistake(R"({"id":"x","sha256":")" + hash + R"(","role":"king","created":1})"), HasSubstr("role"));
+    EXPECT_THAT(mistake(R"({"id":"x","sha256":"zz","role":"admin","created":1})"),
+                HasSubstr("64 hexadecimal"));
+    EXPECT_THAT(mistake(R"({"id":"x","sha256":")" + hash + R"(","role":"king","created":1})"),
+                HasSubstr("role"));
     EXPECT_THAT(mistake(R"({"id":"x","sha256":")" + hash + R"(","role":"tenant","created":1})"),
                 HasSubstr("must have a tenant"));
     EXPECT_THAT(mistake(R"({"id":"x","sha256":")" + hash + R"(","role":"admin","host":"h","created":1})"),
@@ -99,7 +102,8 @@ TEST(TokenFile, AFileThatIsNotThereHasNoTokensAndANewOneIsPrivate) {
     }));
     EXPECT_EQ(load_tokens(folder.file("tokens"))->size(), 1U);
     using std::filesystem::perms;
-    EXPECT_EQ(std::filesystem::status(folder.file("tokens")).permissions(), perms::owner_read | perms::owner_write);
+    EXPECT_EQ(std::filesystem::status(folder.file("tokens")).permissions(),
+              perms::owner_read | perms::owner_write);
 }
 
 TEST(TokenFile, AFileThatOthersMayUseIsRefused) {

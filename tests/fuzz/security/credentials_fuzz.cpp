@@ -1,5 +1,5 @@
-// What a stranger may show: an Authorization header, a Host header, a token file that went bad. The first byte
-// chooses which. Nobody gets in, and nothing that is read changes when it is written and read again.
+// What a stranger may show: an Authorization header, a Host header, a token file that went bad. The first
+// byte chooses which. Nobody gets in, and nothing that is read changes when it is written and read again.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -21,6 +21,7 @@ struct AppConfig {
     std::string state;                 // path of the database
     std::optional<Bytes> state_limit;  // the database does not grow beyond it
     log::Level log_level = log::Level::kInfo;
+    log::Format log_format = log::Format::kText;
     ManagerConfig manager;
     http::ServerLimits http;
     Milliseconds connect_timeout{2'000};  // of the FM API clients

@@ -14,6 +14,8 @@ struct Route {
     Answer (*handler)(Context&, http::Request);
     std::string_view query = {};  // the parameters it knows, with spaces between; others are refused
     bool quiet = false;           // its duration says nothing: it streams, or waits for something to happen
+    // Its handler heeds If-Match itself, with nothing in between; for the others it is compared before.
+    bool conditional = false;
 };
 
 // All of the interface.

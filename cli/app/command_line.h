@@ -10,6 +10,7 @@
 
 #include "cli/client/manager_client.h"
 #include "cli/commands/compositions.h"
+#include "cli/commands/events.h"
 #include "cli/commands/output.h"
 
 namespace memtide::cli {
@@ -33,6 +34,7 @@ class CommandLine {
     void add_release();
     void add_list_and_show();
     void add_events();
+    void add_history();
     void add_help();
     void add_credentials();
     void add_waiting(CLI::App* command);
@@ -51,8 +53,7 @@ class CommandLine {
     bool force_ = false;
     bool no_wait_ = false;
     std::uint64_t timeout_seconds_ = 300;
-    std::uint64_t since_ = 0;
-    bool follow_ = false;
+    EventsOptions events_;
     std::vector<std::string> topic_;
 };
 

@@ -3,6 +3,8 @@
 #include <boost/json/parse.hpp>
 #include <fmt/format.h>
 
+#include "common/json/member.h"
+
 namespace memtide::cli {
 namespace {
 
@@ -21,11 +23,6 @@ Failure failure(ErrorCode kind, std::string_view code, json::value status, std::
     return {kind, std::move(message), std::move(problem)};
 }
 
-const json::string* text_in(const json::object& object, std::string_view key) {
-    const auto* member = object.if_contains(key);
-    return member ? member->if_string() : nullptr;
-}
-
 }  // namespace
 
 Failure refusal(std::string_view url, const http::ClientResponse& response) {
@@ -35,8 +32,8 @@ Failure refusal(std::string_view url, const http::ClientResponse& response) {
     json::value body = json::parse(response.body, failed);
     auto* const problem = failed ? nullptr : body.if_object();
     if (problem == nullptr) return result;
-    const auto* const detail = text_in(*problem, "detail");
-    const auto* const code = text_in(*problem, "code");
+    const auto* const detail = memtide::json::find_text(body, "detail");
+    const auto* const code = memtide::json::find_text(body, "code");
     if (detail) result.message = std::string_view(*detail);
     if (response.status == 401) result.message += " (--token-file or $MEMTIDE_TOKEN_FILE gives one)";
     if (code) result.message += fmt::format(" ({})", std::string_view(*code));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,13 @@
 #include "common/http/message.h"
 
 namespace memtide::cli {
+
+// Which events to hear of; what is not given does not matter.
+struct EventFilter {
+    std::optional<std::string> type;  // "composition.state", or "composition" for all that begin so
+    std::optional<std::string> composition;
+    std::optional<std::string> host;
+};
 
 // The fabric manager at one URL, for a program that does one thing at a time: every call blocks. An answer is
 // what the caller said it must be, or a Failure of kind kProtocol.
@@ -33,9 +41,10 @@ class ManagerClient {
                                     const std::string& idempotency_key, IsResource is_resource) const;
     Answer<boost::json::value> remove(const std::string& target, IsResource is_resource) const;
 
-    // Calls `on_event` with every event after `last_id` until it returns false or the stream ends: after the
-    // newest event, or with `follow` when the manager stops or the connection breaks, which then is no error.
-    Answer<void> events(std::uint64_t last_id, bool follow,
+    // Calls `on_event` with every event after `last_id` that fits, until it returns false or the stream ends:
+    // after the newest event, or with `follow` when the manager stops or the connection breaks, which then is
+    // no error. Moves `last_id` on to what has been seen, also when it did not fit.
+    Answer<void> events(std::uint64_t& last_id, bool follow, const EventFilter& filter,
                         const std::function<bool(const boost::json::value&)>& on_event) const;
 
   private:

@@ -12,6 +12,7 @@ bool is_pool(const boost::json::value& answer);
 bool is_topology(const boost::json::value& answer);
 bool is_named(const boost::json::value& answer);  // a host, a switch, a device
 bool is_composition(const boost::json::value& answer);
+bool is_history(const boost::json::value& answer);
 bool is_event(const boost::json::value& answer);
 
 }  // namespace memtide::cli

@@ -162,16 +162,27 @@ asio::awaitable<Connection::Outcome> Connection::receive(RequestParser& parser) 
     }
 }
 
+// `buffer_ = {}` would assign an empty list, and keep the memory.
+void Connection::free_buffer() {
+    std::vector<char>().swap(buffer_);
+    begin_ = end_ = 0;
+}
+
 // Waits for more bytes; false when there are none to come.
 asio::awaitable<bool> Connection::fill() {
     if (begin_ == end_) {
         begin_ = end_ = 0;
-        if (phase_ == Phase::kIdle && buffer_.size() > kSmallBuffer) buffer_ = {};
+        if (phase_ == Phase::kIdle) free_buffer();
     } else if (begin_ > 0 && end_ == buffer_.size()) {
         std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
         end_ -= std::exchange(begin_, 0);
     }
-    if (buffer_.empty()) buffer_.resize(kSmallBuffer);
+    if (buffer_.empty()) {
+        // Most connections are silent most of the time: those need no memory for what may come.
+        const auto [silent] = co_await socket_.async_wait(Socket::wait_read, kNoThrow);
+        if (silent || timed_out_) co_return false;
+        buffer_.resize(kSmallBuffer);
+    }
     // Someone who fills the buffer has more to say. The parser bounds what stays in it.
     if (end_ == buffer_.size() || (last_read_filled_ && buffer_.size() < kLargeBuffer))
         buffer_.resize(std::max(buffer_.size() * 2, kLargeBuffer));
@@ -190,6 +201,7 @@ asio::awaitable<bool> Connection::serve(RequestParser& parser) {
     const bool may_chunk = parser.may_chunk();
     bool keep_alive = parser.keep_alive();
     Request request = parser.take();
+    if (begin_ == end_) free_buffer();  // a long poll may take minutes
     request.peer = peer_;
     request.certificate = certificate_;
     const bool head_only = request.method == "HEAD";

@@ -65,6 +65,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     boost::asio::awaitable<bool> stream(Response response, bool may_chunk);
     boost::asio::awaitable<bool> write(std::string_view text);
     boost::asio::awaitable<bool> fill();
+    void free_buffer();
     boost::asio::awaitable<void> linger();
     void enter(Phase phase, std::chrono::milliseconds limit = std::chrono::milliseconds::max());
     void cancel_handler();

@@ -33,6 +33,7 @@ struct Request {
     std::string method;                                  // "GET", "POST", ...
     std::string path;                                    // percent-decoded, without the query
     std::map<std::string, std::string> query;            // percent-decoded
+    std::optional<std::string> repeated_parameter;       // one that the query has more than once
     std::map<std::string, std::string> path_parameters;  // filled by Router: {id} -> "..."
     Headers headers;
     std::string body;

@@ -158,6 +158,7 @@ Request RequestParser::take() {
     Request request = std::move(impl_->request);
     request.headers = copy_headers(message);
     request.body = std::move(message.body());
+    impl_.reset();
     return request;
 }
 

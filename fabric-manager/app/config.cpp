@@ -188,6 +188,14 @@ void read_log_level(const YamlValue& value, AppConfig& config) {
         config.log_level = found->second;
 }
 
+void read_log(const YamlMap& map, AppConfig& config) {
+    const auto format = map.get("format");
+    if (!format) return;
+    const std::string name = format->string();
+    if (name != "json" && name != "text") format->reject("must be text or json");
+    config.log_format = name == "json" ? log::Format::kJson : log::Format::kText;
+}
+
 Result<AppConfig> read(const YamlDocument& document) {
     AppConfig config;
     const YamlMap root = document.root();
@@ -207,6 +215,7 @@ Result<AppConfig> read(const YamlDocument& document) {
     if (const auto timing = root.get("timing")) read_timing(timing->map(), config);
     if (const auto limits = root.get("limits")) read_limits(limits->map(), config);
     if (const auto level = root.get("log_level")) read_log_level(*level, config);
+    if (const auto log = root.get("log")) read_log(log->map(), config);
     if (const auto good = document.check(); !good) return std::unexpected(good.error());
     return config;
 }

@@ -22,6 +22,7 @@ struct AppConfig {
     std::string state;                 // path of the database
     std::optional<Bytes> state_limit;  // the database does not grow beyond it
     log::Level log_level = log::Level::kInfo;
+    log::Format log_format = log::Format::kText;
     ManagerConfig manager;
     http::ServerLimits http;
     SecurityConfig security;

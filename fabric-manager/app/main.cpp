@@ -16,12 +16,14 @@
 #include "common/daemon/daemon.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
+#include "common/metrics/process.h"
 #include "common/metrics/registry.h"
 #include "fabric-manager/app/config.h"
 #include "fabric-manager/app/options.h"
 #include "fabric-manager/app/upkeep.h"
 #include "fabric-manager/engine/manager.h"
 #include "fabric-manager/fmapi/client.h"
+#include "fabric-manager/fmapi/meter.h"
 #include "fabric-manager/rest/api.h"
 #include "fabric-manager/security/gate.h"
 #include "fabric-manager/store/store.h"
@@ -47,13 +49,15 @@ Result<std::unique_ptr<Store>> open_store(const AppConfig& config) {
     return open_sqlite_store({.path = config.state, .limit = config.state_limit});
 }
 
-Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const AppConfig& config) {
+Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const AppConfig& config,
+                                  metrics::Registry& metrics) {
     FmApiClients clients;
     for (const ManagerSwitch& item : config.manager.switches) {
         ClientOptions options;
         options.address = item.address;
         options.connect_timeout = config.connect_timeout;
         options.command_timeout = config.command_timeout;
+        options.observer = round_trip_meter(metrics, item.id);
         auto client = make_fm_api_client(executor, std::move(options));
         if (!client)
             return std::unexpected(std::move(client.error()).with_context("switch " + item.id.value));
@@ -104,9 +108,10 @@ asio::awaitable<void> run_until_stopped(const AppConfig& config, Manager& manage
 Result<> run(const AppConfig& config) {
     asio::io_context context(1);
     metrics::Registry metrics;
+    metrics::add_process_metrics(metrics, "memtide-fabric-manager", MEMTIDE_VERSION);
     auto store = open_store(config);
     if (!store) return std::unexpected(store.error());
-    auto clients = make_clients(context.get_executor(), config);
+    auto clients = make_clients(context.get_executor(), config, metrics);
     if (!clients) return std::unexpected(clients.error());
     auto manager = Manager::open(context.get_executor(), config.manager, *std::move(store),
                                  *std::move(clients), metrics);
@@ -120,6 +125,10 @@ Result<> run(const AppConfig& config) {
                         {*tls, [&gate](const std::string& peer, const std::string& why) {
                              (*gate)->tls_refused(peer, why);
                          }});
+    metrics.before_render([&] {
+        metrics.gauge("memtide_http_connections", "Connections that are open.")
+            .set(static_cast<double>(server.connection_count()));
+    });
     for (const std::string& address : config.listen)
         if (auto listening = server.listen(address); !listening) return listening;
     asio::co_spawn(context, keep_up(**gate, *tls), asio::detached);
@@ -143,6 +152,7 @@ int main_with(const Options& options) {
         return daemon::kExitOk;
     }
     log::set_level(config->log_level);
+    log::set_format(config->log_format);
     daemon::ignore_sigpipe();
     daemon::raise_file_limit();
     // A file size limit must be an error of the write, which the store knows how to take, not the end.

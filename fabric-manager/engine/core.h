@@ -31,6 +31,7 @@
 //   requests.cpp  what clients ask for
 //   agents.cpp    desired and observed states of hosts
 //   events.cpp    events and their subscribers
+//   history.cpp   events out of the store
 namespace memtide::fm {
 
 struct FabricReading;
@@ -114,15 +115,19 @@ class Core : public std::enable_shared_from_this<Core> {
 
     // requests.cpp
     Async<Outcome<Created>> create(CompositionRequest request, std::optional<IdempotencyKey> key);
-    Async<Outcome<Composition>> release(CompositionId id, bool force);
+    Async<Outcome<Composition>> release(CompositionId id, bool force, Precondition precondition);
     Outcome<Composition> get(const CompositionId& id) const;
     CompositionPage list(const CompositionQuery& query) const;
     std::vector<TenantStatus> tenants() const;
     Async<Outcome<Composition>> wait(CompositionId id, CompositionState state, Milliseconds timeout);
 
+    // history.cpp
+    Async<Outcome<History>> history(CompositionId id, std::uint64_t after, std::size_t limit);
+
     // fabric.cpp
     const Inventory& inventory() const { return inventory_; }
     std::vector<Host> hosts() const;
+    Bytes composed(const HostId& host) const;
     Readiness readiness() const;
 
     // agents.cpp
@@ -134,6 +139,7 @@ class Core : public std::enable_shared_from_this<Core> {
     // events.cpp
     Async<Outcome<std::vector<Event>>> events(std::uint64_t after, std::size_t limit, Milliseconds timeout);
     std::uint64_t last_event() const { return published_event_; }
+    std::uint64_t oldest_event() const { return oldest_event_; }
 
   private:
     // --- journal.cpp ---
@@ -208,7 +214,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
     // --- requests.cpp ---
     Async<Outcome<Created>> do_create(CompositionRequest request, std::optional<IdempotencyKey> key);
-    Async<Outcome<Composition>> do_release(EntryPtr entry, bool force);
+    Async<Outcome<Composition>> do_release(EntryPtr entry, bool force, Precondition precondition = {});
     Async<std::optional<Outcome<Created>>> replay(const IdempotencyKey& key);
     Composition draft_composition(CompositionRequest request, Placement placement, Time began);
     CompositionId new_id();
@@ -221,6 +227,8 @@ class Core : public std::enable_shared_from_this<Core> {
     void show_events(const std::vector<Event>& events);
     void trim_events(Mutation& mutation);
     static Event state_event(const Draft& draft);
+    // --- history.cpp ---
+    Async<Result<std::vector<Event>>> read_events(EventQuery query);
 
     // --- core.cpp ---
     void spawn(Async<> coroutine);

@@ -27,8 +27,9 @@ boost::asio::awaitable<Outcome<Created>> Manager::create(CompositionRequest requ
                                                          std::optional<IdempotencyKey> key) {
     return core_->create(std::move(request), std::move(key));
 }
-boost::asio::awaitable<Outcome<Composition>> Manager::release(CompositionId id, bool force) {
-    return core_->release(std::move(id), force);
+boost::asio::awaitable<Outcome<Composition>> Manager::release(CompositionId id, bool force,
+                                                              Precondition precondition) {
+    return core_->release(std::move(id), force, std::move(precondition));
 }
 Outcome<Composition> Manager::get(const CompositionId& id) const { return core_->get(id); }
 CompositionPage Manager::list(const CompositionQuery& query) const { return core_->list(query); }
@@ -36,7 +37,13 @@ boost::asio::awaitable<Outcome<Composition>> Manager::wait(CompositionId id, Com
                                                            Milliseconds timeout) {
     return core_->wait(std::move(id), state, timeout);
 }
+boost::asio::awaitable<Outcome<History>> Manager::history(CompositionId id, std::uint64_t after,
+                                                          std::size_t limit) {
+    return core_->history(std::move(id), after, limit);
+}
 
+const Inventory& Manager::inventory() const { return core_->inventory(); }
+Bytes Manager::composed(const HostId& host) const { return core_->composed(host); }
 Pool Manager::pool() const { return core_->inventory().pool(); }
 std::vector<Host> Manager::hosts() const { return core_->hosts(); }
 std::vector<Switch> Manager::switches() const {
@@ -70,5 +77,6 @@ boost::asio::awaitable<Outcome<std::vector<Event>>> Manager::events(std::uint64_
     return core_->events(after, limit, timeout);
 }
 std::uint64_t Manager::last_event() const { return core_->last_event(); }
+std::uint64_t Manager::oldest_event() const { return core_->oldest_event(); }
 
 }  // namespace memtide::fm

@@ -27,6 +27,7 @@ namespace memtide::fm {
 
 class Core;
 class FmApiClient;
+class Inventory;
 class Store;
 
 using FmApiClients = std::map<SwitchId, std::shared_ptr<FmApiClient>>;
@@ -84,11 +85,26 @@ struct CompositionQuery {
     std::optional<HostId> host;
     std::optional<CompositionState> state;
     std::optional<std::string> tenant;
+    std::optional<SwitchId> switch_id;  // through which it is bound
+    std::optional<DeviceId> device;     // whose memory it is
+    // A label it must have, and the value when there is one here.
+    std::optional<std::pair<std::string, std::optional<std::string>>> label;
 };
 struct CompositionPage {
     std::vector<Composition> items;     // in order of creation
-    std::optional<std::uint64_t> next;  // `after` of the next page
+    std::optional<std::uint64_t> next;  // `after` of the next page; a page may be short, even empty
 };
+
+// What is known of a composition's life beside the composition itself.
+struct History {
+    Composition composition;    // its steps with their times are always complete
+    std::vector<Event> events;  // about it, oldest first
+    bool more = false;          // there are later ones
+    bool complete = false;      // none of them has been forgotten (`limits: events`)
+};
+
+// Says whether a change may be made, seeing the composition's revision right before it.
+using Precondition = std::function<bool(std::uint64_t revision)>;
 
 struct Readiness {
     bool ready = false;                // requests are answered from an inventory that has been read
@@ -123,16 +139,25 @@ class Manager {
     boost::asio::awaitable<Outcome<Created>> create(CompositionRequest request,
                                                     std::optional<IdempotencyKey> key);
     // Asks for the release; the composition then goes on by itself. Asking again is fine and may add force.
-    // Problems: unknown-composition, composition-ended, storage-full, internal-error.
-    boost::asio::awaitable<Outcome<Composition>> release(CompositionId id, bool force);
+    // With a precondition nothing happens unless it holds; no other change comes in between.
+    // Problems: unknown-composition, composition-ended, precondition-failed, storage-full, internal-error.
+    boost::asio::awaitable<Outcome<Composition>> release(CompositionId id, bool force,
+                                                         Precondition precondition = {});
     [[nodiscard]] Outcome<Composition> get(const CompositionId& id) const;
     [[nodiscard]] CompositionPage list(const CompositionQuery& query) const;
     // Waits until the composition is in `state`, has ended, or the timeout has passed; answers it as it is
     // then.
     boost::asio::awaitable<Outcome<Composition>> wait(CompositionId id, CompositionState state,
                                                       Milliseconds timeout);
+    // Its events with ids above `after`, at most `limit`. Problems: unknown-composition, internal-error.
+    boost::asio::awaitable<Outcome<History>> history(CompositionId id, std::uint64_t after,
+                                                     std::size_t limit);
 
     // --- Inventory, as last seen ---
+    // All of it, without a copy; changes whenever the calling coroutine waits for something.
+    [[nodiscard]] const Inventory& inventory() const;
+    // How much the host has, in compositions that have not ended.
+    [[nodiscard]] Bytes composed(const HostId& host) const;
     [[nodiscard]] Pool pool() const;
     [[nodiscard]] std::vector<Host> hosts() const;
     [[nodiscard]] std::vector<Switch> switches() const;
@@ -157,6 +182,8 @@ class Manager {
                                                                Milliseconds timeout);
     // Where a subscriber that wants only new events starts.
     [[nodiscard]] std::uint64_t last_event() const;
+    // The oldest that is still kept: who has seen none since before it has missed something.
+    [[nodiscard]] std::uint64_t oldest_event() const;
 
   private:
     explicit Manager(std::shared_ptr<Core> core);

@@ -147,7 +147,7 @@ std::vector<std::string> Core::trim_keys() {
 
 // --- Release ---
 
-Async<Outcome<Composition>> Core::release(CompositionId id, bool force) {
+Async<Outcome<Composition>> Core::release(CompositionId id, bool force, Precondition precondition) {
     const EntryPtr entry = find(id);
     if (!entry) {
         auto unknown = [](CompositionId which) -> Async<Outcome<Composition>> {
@@ -155,14 +155,17 @@ Async<Outcome<Composition>> Core::release(CompositionId id, bool force) {
         };
         return unknown(std::move(id));
     }
-    return shielded(executor_, do_release(entry, force));
+    return shielded(executor_, do_release(entry, force, std::move(precondition)));
 }
 
-Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force) {
+Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force, Precondition precondition) {
     const std::shared_ptr<Core> self = shared_from_this();
     bool ended = false;
+    bool changed = false;
     Change change = [&](Draft& draft) {
         Composition& c = draft.c;
+        changed = precondition && !precondition(c.revision);
+        if (changed) return false;
         ended = is_end(c.state);
         if (ended || (c.release_requested && (c.forced || !force))) return false;
         if (!c.release_requested && c.phase_started == Time{}) c.phase_started = now();
@@ -186,6 +189,11 @@ Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force) {
     };
     const Result<> durable = co_await journal(entry, std::move(change));
     if (!durable) co_return refuse_for_store(durable.error());
+    if (changed)
+        co_return refuse(problem::kPreconditionFailed,
+                         fmt::format("composition {} has changed since: it is at revision {} now",
+                                     entry->c.id.value, entry->c.revision),
+                         ErrorCode::kConflict);
     if (ended)
         co_return refuse(problem::kCompositionEnded,
                          fmt::format("composition {} has ended already: it is {}", entry->c.id.value,
@@ -213,18 +221,36 @@ Outcome<Composition> Core::get(const CompositionId& id) const {
     return entry->c;
 }
 
+namespace {
+
+bool fits(const Composition& c, const CompositionQuery& query) {
+    if (query.host && c.host != *query.host) return false;
+    if (query.state && c.state != *query.state) return false;
+    if (query.tenant && c.tenant != *query.tenant) return false;
+    if (query.switch_id && c.where.switch_id != *query.switch_id) return false;
+    if (query.device && c.memory.device != *query.device) return false;
+    if (!query.label) return true;
+    const auto label = c.labels.find(query.label->first);
+    return label != c.labels.end() && (!query.label->second || label->second == *query.label->second);
+}
+
+}  // namespace
+
 CompositionPage Core::list(const CompositionQuery& query) const {
+    // Among a hundred thousand a filter may fit none: a page says so in pieces, and others get their turn.
+    constexpr std::size_t kMostLookedAt = 10'000;
     CompositionPage page;
+    std::uint64_t last = query.after;
+    std::size_t looked_at = 0;
     for (auto it = by_sequence_.upper_bound(query.after); it != by_sequence_.end(); ++it) {
         const Composition& c = it->second->c;
-        if (query.host && c.host != *query.host) continue;
-        if (query.state && c.state != *query.state) continue;
-        if (query.tenant && c.tenant != query.tenant) continue;
-        if (page.items.size() == query.limit) {
-            page.next = page.items.empty() ? query.after : page.items.back().sequence;
+        const bool fitting = fits(c, query);
+        if (++looked_at > kMostLookedAt || (fitting && page.items.size() == query.limit)) {
+            page.next = last;
             break;
         }
-        page.items.push_back(c);
+        if (fitting) page.items.push_back(c);
+        last = it->first;
     }
     return page;
 }

@@ -23,6 +23,7 @@ inline constexpr std::string_view kNoFreeVppb = "no-free-vppb";
 inline constexpr std::string_view kUnknownComposition = "unknown-composition";
 inline constexpr std::string_view kIdempotencyConflict = "idempotency-conflict";
 inline constexpr std::string_view kCompositionEnded = "composition-ended";
+inline constexpr std::string_view kPreconditionFailed = "precondition-failed";
 inline constexpr std::string_view kStorageFull = "storage-full";
 inline constexpr std::string_view kNotYourComposition = "not-your-composition";
 inline constexpr std::string_view kInternalError = "internal-error";

@@ -32,7 +32,7 @@ class RestApi {
 
   private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    std::shared_ptr<Impl> impl_;  // metrics look at it as long as it is there
 };
 
 }  // namespace memtide::fm

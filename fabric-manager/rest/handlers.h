@@ -16,6 +16,7 @@ Answer create_composition(Context& context, http::Request request);
 Answer list_compositions(Context& context, http::Request request);
 Answer get_composition(Context& context, http::Request request);
 Answer release_composition(Context& context, http::Request request);
+Answer get_history(Context& context, http::Request request);
 
 // inventory.cpp
 Answer get_pool(Context& context, http::Request request);

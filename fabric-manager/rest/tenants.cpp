@@ -23,19 +23,19 @@ bool may_see(const http::Request& request, const TenantStatus& tenant) {
 Answer list_tenants(Context& context, http::Request request) {
     const auto page = paging(request);
     if (!page) co_return answer(page.error());
-    boost::json::array items;
+    ListAnswer list;
     std::optional<std::string> next;
     std::string last;
     for (const TenantStatus& tenant : context.manager.tenants()) {
         if (!may_see(request, tenant) || (!page->page.empty() && tenant.name <= page->page)) continue;
-        if (items.size() == page->limit) {
+        if (list.size() == page->limit) {
             next = last;
             break;
         }
-        items.push_back(to_json(tenant));
+        list.add(to_json(tenant));
         last = tenant.name;
     }
-    co_return answer(200, list_of(std::move(items), std::move(next)));
+    co_return list.finish(next);
 }
 
 Answer get_tenant(Context& context, http::Request request) {

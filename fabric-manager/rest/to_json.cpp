@@ -110,6 +110,20 @@ json::object to_json(const DesiredState& desired) {
             {"compositions", array_of(desired.compositions, one)}};
 }
 
+json::object to_json(const History& history) {
+    const Composition& c = history.composition;
+    json::value next = nullptr;
+    if (history.more && !history.events.empty()) next = std::to_string(history.events.back().id);
+    return {{"composition", c.id.value},
+            {"state", to_string(c.state)},
+            {"created", format_time(c.created)},
+            {"updated", format_time(c.updated)},
+            {"steps", array_of(c.steps, step_json)},
+            {"items", array_of(history.events, [](const Event& event) { return to_json(event); })},
+            {"next", std::move(next)},
+            {"complete", history.complete}};
+}
+
 json::object to_json(const Event& event) {
     return {{"id", event.id},
             {"time", format_time(event.time)},
@@ -273,7 +287,7 @@ json::object to_json(const Device& device) {
             {"lds", array_of(device.lds, ld_json)}};
 }
 
-json::object to_json(const Host& host, bool connected) {
+json::object to_json(const Host& host, Bytes composed, bool connected) {
     const auto attachment = [](const HostAttachment& at) -> json::object {
         return {{"switch", at.switch_id.value}, {"vcs", at.vcs}};
     };
@@ -282,7 +296,7 @@ json::object to_json(const Host& host, bool connected) {
     };
     return {{"name", host.id.value},
             {"attach", array_of(host.attach, attachment)},
-            {"composed", host.composed.value},
+            {"composed", composed.value},
             {"revision", host.revision},
             {"agent", json::object{{"connected", connected},
                                    {"last_report", time_or_null(host.last_report)},

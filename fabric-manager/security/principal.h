@@ -23,8 +23,8 @@ struct Principal : http::Caller {
     [[nodiscard]] bool has(Privilege privilege) const {
         return privilege == Privilege::kPublic || (role && has_privilege(*role, privilege));
     }
-    // Limited to what is its tenant's.
-    [[nodiscard]] bool is_tenant() const { return role == Role::kTenant; }
+    // Limited to what is its tenant's: nothing at all for whoever showed no credentials.
+    [[nodiscard]] bool is_tenant() const { return !role || role == Role::kTenant; }
     // Whether it may know that the composition exists.
     [[nodiscard]] bool sees(const Composition& composition) const {
         return !is_tenant() || (tenant && composition.tenant == tenant);

@@ -30,7 +30,8 @@ TEST(ManagerConfig, ValuesAreRead) {
     const auto config = parse_config(std::string(kGood) +
                                          "timing: {drain_deadline: 2s, command_timeout: 300ms}\n"
                                          "limits: {body: 64KiB, state: 8MiB}\n"
-                                         "log_level: debug\n",
+                                         "log_level: debug\n"
+                                         "log: {format: json}\n",
                                      "x.yaml");
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->listen, std::vector<std::string>{"127.0.0.1:8080"});
@@ -44,6 +45,7 @@ TEST(ManagerConfig, ValuesAreRead) {
     EXPECT_EQ(config->http.body_bytes, 65536U);
     EXPECT_EQ(config->state_limit, mebibytes(8));
     EXPECT_EQ(config->log_level, log::Level::kDebug);
+    EXPECT_EQ(config->log_format, log::Format::kJson);
 }
 
 TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
@@ -70,6 +72,7 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     EXPECT_EQ(example->http.request_timeout, defaults.http.request_timeout);
     EXPECT_EQ(example->http.idle_timeout, defaults.http.idle_timeout);
     EXPECT_EQ(example->log_level, defaults.log_level);
+    EXPECT_EQ(example->log_format, defaults.log_format);
 }
 
 TEST(ManagerConfig, OtherThanLoopbackAddressesAreRefusedWithTheReason) {

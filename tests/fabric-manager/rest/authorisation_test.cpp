@@ -207,6 +207,12 @@ TEST_F(Authorisation, ATenantsListsHaveItsOwnOnly) {
     EXPECT_EQ(listed("tenant", "/v1/compositions", "id"), std::set{blue});
     EXPECT_EQ(listed("red", "/v1/compositions", "id"), std::set{red});
     EXPECT_EQ(listed("viewer", "/v1/compositions", "id"), (std::set{blue, red, nobodys}));
+    const auto asked_for = [&](const std::string& tenant) {
+        return call("tenant", "GET", "/v1/compositions", "", {{"tenant", tenant}}).body;
+    };
+    EXPECT_EQ(asked_for("red"), asked_for("nobody"));
+    EXPECT_THAT(asked_for("red"), Not(HasSubstr(red)));
+    EXPECT_THAT(asked_for("blue"), HasSubstr(blue));
     EXPECT_EQ(listed("tenant", "/v1/tenants", "name"), std::set<std::string>{"blue"});
     EXPECT_EQ(listed("viewer", "/v1/tenants", "name"), (std::set<std::string>{"blue", "red"}));
     const auto foreign = call("tenant", "GET", "/v1/tenants/red");

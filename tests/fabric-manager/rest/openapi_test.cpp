@@ -111,25 +111,6 @@ TEST(Openapi, EveryPathParameterIsDescribed) {
     }
 }
 
-TEST(Openapi, EveryProblemCodeIsListed) {
-    const json::value document = json::parse(openapi_document());
-    std::set<std::string> listed;
-    for (const json::value& code :
-         document.at_pointer("/components/schemas/Problem/properties/code/enum").as_array())
-        listed.insert(std::string(code.as_string()));
-    for (const std::string_view code :
-         {problem::kInvalidRequest,     problem::kUnknownHost,          problem::kSizeZero,
-          problem::kSizeNotMultiple,    problem::kExceedsFree,          problem::kExceedsLargestDevice,
-          problem::kNoFittingDevice,    problem::kHostNotReachable,     problem::kNoFreeVppb,
-          problem::kUnknownComposition, problem::kIdempotencyConflict,  problem::kCompositionEnded,
-          problem::kStorageFull,        problem::kNotYourComposition,   problem::kInternalError,
-          problem::kInvalidJson,        problem::kUnsupportedMediaType, problem::kSizeNegative,
-          problem::kNotFound,           problem::kPreconditionFailed,   problem::kShuttingDown,
-          problem::kForbidden,          problem::kUnknownTenant,        problem::kHostNotAllowed,
-          problem::kQuotaExceeded})
-        EXPECT_TRUE(listed.contains(std::string(code))) << code;
-}
-
 TEST(Openapi, EveryRefusalHasADocumentedStatusOfItsOperation) {
     // What create_composition may be refused with must stand in its description.
     const json::value document = json::parse(openapi_document());

@@ -179,7 +179,7 @@ asio::awaitable<bool> Connection::fill() {
     }
     if (buffer_.empty()) {
         // Most connections are silent most of the time: those need no memory for what may come.
-        const auto [silent] = co_await socket_.async_wait(Socket::wait_read, kNoThrow);
+        const auto silent = co_await stream_.wait_readable();
         if (silent || timed_out_) co_return false;
         buffer_.resize(kSmallBuffer);
     }

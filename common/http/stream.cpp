@@ -38,6 +38,12 @@ asio::awaitable<Stream::Error> Stream::handshake() {
     }
 }
 
+asio::awaitable<Stream::Error> Stream::wait_readable() {
+    if (session_ && session_->holds_some()) co_return Error{};
+    const auto [error] = co_await socket_.async_wait(Socket::wait_read, kNoThrow);
+    co_return error;
+}
+
 asio::awaitable<std::pair<Stream::Error, std::size_t>> Stream::read_some(asio::mutable_buffer into) {
     using Answer = std::pair<Error, std::size_t>;
     if (!session_) {

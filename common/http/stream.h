@@ -30,6 +30,8 @@ class Stream {
     // connection_aborted when it failed; session()->failure() says why.
     boost::asio::awaitable<Error> handshake();
 
+    // Until read_some() would not have to wait, as far as can be told: without a buffer, unlike that.
+    boost::asio::awaitable<Error> wait_readable();
     // At least one byte, or an error; eof at the end.
     boost::asio::awaitable<std::pair<Error, std::size_t>> read_some(boost::asio::mutable_buffer into);
     // What can be written at once; would_block when nothing can.

@@ -10,9 +10,9 @@
 namespace memtide::tls {
 
 struct CertificateRequest {
-    std::string common_name;
-    std::vector<std::string> dns_names;
-    std::vector<std::string> addresses;  // IP addresses
+    std::string common_name{};
+    std::vector<std::string> dns_names{};
+    std::vector<std::string> addresses{};  // IP addresses
     enum class Use { kServer, kClient } use = Use::kServer;
     std::chrono::seconds begins{-300};  // from now; the past makes up for clocks that differ
     std::chrono::seconds ends{std::chrono::hours(24 * 365)};

@@ -127,6 +127,7 @@ class Endpoint {
         Gate::Passage passage = gate->enter(request, door);
         if (!passage.refusal) hide_foreign(context_, request, passage);
         if (!passage.refusal) check_force(request, passage);
+        gate->begin(passage);
         http::Response response;
         try {
             if (passage.refusal)

@@ -78,6 +78,7 @@ Result<std::unique_ptr<Gate>> Gate::open(GateOptions options, std::unique_ptr<Au
 void Gate::refuse(Passage& passage, std::string reason, http::Response response) {
     passage.record.allowed = false;
     passage.record.reason = std::move(reason);
+    passage.counted = true;  // whoever is refused over and over must not fill the disk
     passage.refusal = std::move(response);
 }
 
@@ -165,15 +166,16 @@ Gate::Passage Gate::enter(http::Request& request, const Door& door) {
     record.tenant = caller.tenant.value_or("");
     if (!passage.refusal) limit_rate(passage, request);
     if (!passage.refusal) authorise(passage, request, door);
-    // Whoever is refused over and over must not fill the disk.
-    if (passage.refusal) passage.counted = true;
-    if (passage.refusal || !passage.change) return passage;
-    if (const auto told = audit_.begin(record, now()); !told)
+    return passage;
+}
+
+void Gate::begin(Passage& passage) {
+    if (passage.refusal || !passage.change) return;
+    if (const auto told = audit_.begin(passage.record, now()); !told)
         refuse(
             passage, "it could not be written to the audit log",
             http::problem(503, "audit-unavailable",
                           "the audit log cannot be written, and without it nothing is changed; reads go on"));
-    return passage;
 }
 
 void Gate::leave(const Passage& passage, const http::Response& response) {

@@ -95,7 +95,7 @@ TEST_F(Quotas, WhatFitsExactlyIsAllowed) {
 TEST_F(Quotas, ARefusalSaysWhatIsUsedAndAllowed) {
     ledger_.hold(composition("c-1", "blue", 256));
     EXPECT_EQ(code(request("blue", 512)), "quota-exceeded");
-    EXPECT_THAT(detail_, HasSubstr("uses 256 MiB of the 512 MiB"));
+    EXPECT_THAT(detail_, HasSubstr("uses 256MiB of the 512MiB"));
     ledger_.hold(composition("c-2", "blue", 0));
     EXPECT_EQ(code(request("blue", 1)), "quota-exceeded");
     EXPECT_THAT(detail_, HasSubstr("has 2 of the 2 compositions"));

@@ -282,7 +282,7 @@ TEST_F(Authorisation, AQuotaIsHeldAndExplained) {
     const auto third = call("tenant", "POST", "/v1/compositions", R"({"host":"host1","size":"256MiB"})");
     EXPECT_EQ(third.status, 409U);
     EXPECT_EQ(code(third), "quota-exceeded");
-    EXPECT_THAT(third.body, HasSubstr("uses 512 MiB of the 512 MiB"));
+    EXPECT_THAT(third.body, HasSubstr("uses 512MiB of the 512MiB"));
     const json::value status = json::parse(call("tenant", "GET", "/v1/tenants/blue").body);
     EXPECT_EQ(status.at("bytes"), 512 << 20);
     EXPECT_EQ(status.at("bytes_allowed"), 512 << 20);

@@ -65,6 +65,7 @@ class Gates : public testing::Test {
     // The status of the refusal; 0 when it is let through.
     unsigned enter(http::Request what, Door door = {"getPool", Privilege::kReadFabric, false}) {
         passage_ = gate_->enter(what, door);
+        gate_->begin(passage_);
         const unsigned status = passage_.refusal ? passage_.refusal->status : 0;
         http::Response answer;
         if (passage_.refusal) answer = *passage_.refusal;

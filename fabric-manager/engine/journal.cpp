@@ -124,7 +124,7 @@ void Core::publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revisi
     note_memory(draft);
     const Composition before = std::exchange(entry->c, std::move(draft.c));
     const Composition& c = entry->c;
-    meters_->note_steps(before, c);
+    meters_->note_steps(c.revision == 1 ? Composition{} : before, c);
     if (before.carve && !before.carve->done && c.carve && c.carve->done) inventory_.carved(c.id);
     if (c.revision == 1) add_entry(entry);
     if (c.state != before.state) {

@@ -1,5 +1,6 @@
 // Server-sent events: in order, complete, and resumable, also over a restart of the manager.
 #include <boost/json/parse.hpp>
+#include <fmt/format.h>
 
 #include "tests/integration/fabric_fixture.h"
 
@@ -117,12 +118,16 @@ TEST_F(Events, AStreamIsResumedWhereItBrokeOffAlsoAfterARestart) {
 TEST_F(Events, WhoHasSeenWhatIsNotKeptAnyMoreIsToldOfAGap) {
     // The fewest events that a manager keeps, and more than that.
     run_all({}, {.hosts = 2, .timing = {}, .limits = "events: 100", .log_level = "error"});
-    std::string id;
-    for (int i = 0; i < 150; ++i) {
-        id = compose("host0");
-        release(id, "?force=true");
-        expect_state(id, "Released");
+    for (int report = 0; report < 20; ++report) {
+        std::string warnings;  // each is an event
+        for (int i = 0; i < 64; ++i)
+            warnings += fmt::format(R"({}{{"code":"w{}-{}"}})", i == 0 ? "" : ",", report, i);
+        const std::string body = R"({"boot_id":"b","warnings":[)" + warnings + "]}";
+        EXPECT_EQ(rest_.send_json("PUT", "/v1/hosts/host1/observed", body).status, 204U);
     }
+    const std::string id = compose("host0");
+    release(id, "?force=true");
+    expect_state(id, "Released");
     const auto resumed = read_until("/v1/events", {{"Last-Event-ID", "1"}}, id, "Released");
     ASSERT_FALSE(resumed.empty());
     EXPECT_EQ(resumed.front().type, "gap");

@@ -60,7 +60,7 @@ TEST(JsonParse, NamesThePlaceOfWhatIsNotUtf8) {
     for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe6\xbc"}) {
         const auto value = parse(std::string("{\n \"a\": \"x") + bad + "\"}");
         ASSERT_FALSE(value) << bad;
-        EXPECT_EQ(value.error().message, "line 2, column 8: this is not UTF-8");
+        EXPECT_EQ(value.error().message, "line 2, column 9: this is not UTF-8");
     }
 }
 

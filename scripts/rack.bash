@@ -80,12 +80,36 @@ on() {  # on HOST COMMAND...: runs a command inside a QEMU host
 }
 field() { jq -r "$2" <<<"$1"; }
 
+# The manager speaks TLS and wants to know who asks, agents have certificates of a CA of this run, and the CLI has a
+# token; `secure=` before sourcing this (MEMTIDE_INSECURE=1 for scripts/demo) leaves all of that out.
+secure=${secure-yes}
+[[ -z ${MEMTIDE_INSECURE:-} ]] || secure=
+certs=$run/certs
+issue_credentials() {
+    [[ -n $secure && ! -e $run/operator.token ]] || return 0
+    # Guests reach the manager at 10.0.2.101, through a relay.
+    "$bin/memtide-fabric-manager" certs init "$certs" --server 127.0.0.1 --server 10.0.2.101 \
+        --agent host0 --agent host1 >/dev/null
+    "$bin/memtide-fabric-manager" token create --config "$run/manager.yaml" --role operator \
+        --out "$run/operator.token" 2>/dev/null
+    export MEMTIDE_CA=$certs/ca.pem MEMTIDE_TOKEN_FILE=$run/operator.token
+}
+
 configure() {  # the example configs, moved into the folder of this run
     sed -e "s#listen: .*#listen: [\"unix://$run/switch0.sock\"]#" -e "s#media: .*#media: $media#" \
         "$root/config/topologies/one-switch-one-mld.yaml" >"$topology"
     sed -e "s#^listen: .*#listen: 127.0.0.1:${port:-0}#" -e "s#^state: .*#state: $run/state.db#" \
         -e "s#address: [^,}]*#address: unix://$run/switch0.sock#" \
         "$root/config/fabric-manager.yaml" >"$run/manager.yaml"
+    [[ -z $secure ]] || cat >>"$run/manager.yaml" <<END
+tls:
+  certificate: $certs/server.pem
+  key: $certs/server.key
+  client_ca: $certs/ca.pem
+authentication:
+  requests_per_second: 500
+END
+    issue_credentials
 }
 manager_port() { sed -nE 's/.*listening on 127\.0\.0\.1:([0-9]+).*/\1/p' "$run/manager.out"; }
 manager_is_up_or_dead() { [[ -n $(manager_port) ]] || ! kill -0 "$manager_pid" 2>/dev/null; }
@@ -97,7 +121,7 @@ start_manager() {  # again after a stop: on the same port, so that the guests' r
     eventually 30 manager_is_up_or_dead || true
     port=$(manager_port)
     [[ -n $port ]] || { echo "$name: the fabric manager did not start" >&2; cat "$run/manager.log" >&2; exit 1; }
-    export MEMTIDE_URL=http://127.0.0.1:$port
+    export MEMTIDE_URL=http${secure:+s}://127.0.0.1:$port
 }
 stop_manager() {  # stop_manager [SIGNAL]
     [[ -n $manager_pid ]] || return 0
@@ -110,7 +134,8 @@ agent_is_connected() {
 }
 start_rack() {
     rack_is_up=yes
-    promptly "$bin/memtide" rack up "$topology" --run-dir "$run/rack" --while $$ --manager "127.0.0.1:$port" --agent
+    promptly "$bin/memtide" rack up "$topology" --run-dir "$run/rack" --while $$ --manager "127.0.0.1:$port" --agent \
+        ${secure:+--agent-certs "$certs"}
     local host
     for host in host0 host1; do eventually 60 agent_is_connected "$host"; done
 }

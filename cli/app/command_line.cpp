@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "cli/app/usage.h"
-#include "cli/commands/events.h"
 #include "cli/commands/inventory.h"
 #include "cli/commands/rack.h"
 #include "common/daemon/exit_code.h"
@@ -19,12 +18,15 @@ constexpr const char* kFooter = R"(Examples:
   memtide list                            who has what
   memtide release c-7f3k2m9q1x            take it back: drained, unbound, erased
   memtide --json show c-7f3k2m9q1x        everything about one, for programs
+  memtide history c-7f3k2m9q1x            what has happened to one
   memtide events --follow                 what happens, as it happens
   memtide rack up topology.yaml           a rack of QEMU hosts behind a CXL switch
   memtide help compose                    all about one command
 
 Environment:
-  MEMTIDE_URL    where the fabric manager is, unless --url says it
+  MEMTIDE_URL         where the fabric manager is, unless --url says it
+  MEMTIDE_TOKEN_FILE  file with the token to show, unless --token-file says it
+  MEMTIDE_CA, MEMTIDE_CERT, MEMTIDE_KEY   as --ca, --cert and --key
 
 Exit codes: 0 done; 1 it failed, or did not come about in time; 2 wrong usage; 130, 143 interrupted while it
 waited. With --json a failure is a problem document (RFC 9457) on standard output.)";
@@ -56,17 +58,34 @@ CommandLine::CommandLine() {
         ->type_name("URL")
         ->envname("MEMTIDE_URL")
         ->option_text("URL");
+    add_credentials();
     app_.add_flag("--json", json_, "Answer in JSON, for programs");
     add_inventory();
     add_compose();
     add_resize_and_lease();
     add_release();
     add_list_and_show();
+    add_history();
     add_events();
     // Listed for --help only; main() hands `rack` on before the parser sees it.
     add("rack", "Racks of QEMU hosts behind a CXL switch: see 'memtide rack --help'", "");
     add_help();
     app_.footer(kFooter);
+}
+
+void CommandLine::add_credentials() {
+    const auto add_file = [this](const char* name, std::string& into, const char* variable,
+                                 const char* text) {
+        app_.add_option(name, into, fmt::format("{} (default: ${})", text, variable))
+            ->type_name("FILE")
+            ->envname(variable)
+            ->option_text("FILE");
+    };
+    add_file("--token-file", credentials_.token_file, "MEMTIDE_TOKEN_FILE", "File with the token to show");
+    add_file("--ca", credentials_.tls.ca, "MEMTIDE_CA",
+             "CA that the manager's certificate must be of, for https");
+    add_file("--cert", credentials_.tls.certificate, "MEMTIDE_CERT", "Client certificate to show, for https");
+    add_file("--key", credentials_.tls.key, "MEMTIDE_KEY", "Its key");
 }
 
 CLI::App* CommandLine::add(const char* name, const char* text, const char* examples) {
@@ -198,6 +217,15 @@ void CommandLine::add_list_and_show() {
         ->type_name("STATE")
         ->check(something());
     list->add_option("--host", list_.host, "Only those of this host")->type_name("HOST")->check(something());
+    list->add_option("--tenant", list_.tenant, "Only those of this tenant")
+        ->type_name("NAME")
+        ->check(something());
+    list->add_option("--label", list_.label, "Only those with this label")
+        ->type_name("KEY[=VALUE]")
+        ->check(something());
+    list->add_option("--device", list_.device, "Only those whose memory is of this device")
+        ->type_name("NAME")
+        ->check(something());
     list->callback([this] {
         if (list_.state) list_.state = capitalised(*list_.state);
         chosen_ = [this](const auto& manager, auto& output) {
@@ -214,18 +242,34 @@ void CommandLine::add_list_and_show() {
     });
 }
 
+void CommandLine::add_history() {
+    auto* const command =
+        add("history", "All that has happened to one composition", "  memtide history c-7f3k2m9q1x\n");
+    command->add_option("ID", id_, "Which composition")->required()->type_name("")->check(something());
+    command->callback([this] {
+        chosen_ = [this](const auto& manager, auto& output) { return show_history(manager, output, id_); };
+    });
+}
+
 void CommandLine::add_events() {
     auto* const command = add("events", "What has happened",
                               "  memtide events\n"
-                              "  memtide events --follow --since 120      go on after event 120\n");
-    command->add_flag("-f,--follow", follow_, "Go on with what happens from now on");
-    command->add_option("--since", since_, "Only events with a larger id than this (default: 0)")
+                              "  memtide events --follow --since 120      go on after event 120\n"
+                              "  memtide events --follow --type switch    what happens to switches\n");
+    const auto only = [&](const char* option, auto& value, const char* text, const char* type) {
+        command->add_option(option, value, text)->type_name(type)->check(something());
+    };
+    command->add_flag("-f,--follow", events_.follow,
+                      "Go on with what happens from now on; reconnects by itself");
+    command->add_option("--since", events_.since, "Only events with a larger id than this (default: 0)")
         ->type_name("ID")
         ->check(whole_number(0, kNoLimit));
+    only("--type", events_.filter.type, "Only events of this type, or of all types that begin with it",
+         "TYPE");
+    only("--composition", events_.filter.composition, "Only events about this composition", "ID");
+    only("--host", events_.filter.host, "Only events about this host", "HOST");
     command->callback([this] {
-        chosen_ = [this](const auto& manager, auto& output) {
-            return show_events(manager, output, since_, follow_);
-        };
+        chosen_ = [this](const auto& manager, auto& output) { return show_events(manager, output, events_); };
     });
 }
 
@@ -266,7 +310,9 @@ int CommandLine::run(int argc, char** argv) {
         return talk.wrong_usage(explain(app_, error), command_name(app_));
     }
     Output output(json_);
-    const int code = chosen_(ManagerClient(url_), output);
+    auto credentials = http::Credentials::load(credentials_);
+    if (!credentials) return output.close(output.failure(unusable(credentials.error())));
+    const int code = chosen_(ManagerClient(url_, *std::move(credentials)), output);
     return output.close(code);
 }
 

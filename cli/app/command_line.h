@@ -10,6 +10,7 @@
 
 #include "cli/client/manager_client.h"
 #include "cli/commands/compositions.h"
+#include "cli/commands/events.h"
 #include "cli/commands/output.h"
 
 namespace memtide::cli {
@@ -35,7 +36,9 @@ class CommandLine {
     void add_release();
     void add_list_and_show();
     void add_events();
+    void add_history();
     void add_help();
+    void add_credentials();
     void add_waiting(CLI::App* command);
     [[nodiscard]] Waiting waiting() const { return {!no_wait_, std::chrono::seconds(timeout_seconds_)}; }
     int help(Output& output) const;
@@ -44,6 +47,7 @@ class CommandLine {
     Command chosen_;
     // What was typed; the chosen command reads it.
     std::string url_ = "http://127.0.0.1:8080";
+    http::CredentialFiles credentials_;
     bool json_ = false;
     ComposeOptions compose_;
     ListOptions list_;
@@ -53,8 +57,7 @@ class CommandLine {
     bool force_ = false;
     bool no_wait_ = false;
     std::uint64_t timeout_seconds_ = 300;
-    std::uint64_t since_ = 0;
-    bool follow_ = false;
+    EventsOptions events_;
     std::vector<std::string> topic_;
 };
 

@@ -2,7 +2,7 @@
 #include "cli/app/command_line.h"
 #include "cli/commands/output.h"
 #include "cli/commands/rack.h"
-#include "cli/commands/terminal.h"
+#include "cli/commands/standard_streams.h"
 #include "common/daemon/daemon.h"
 
 int main(int argc, char** argv) {

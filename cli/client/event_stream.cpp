@@ -1,5 +1,6 @@
 #include "cli/client/event_stream.h"
 
+#include <charconv>
 #include <utility>
 
 #include <boost/json/parse.hpp>
@@ -30,7 +31,16 @@ bool EventStream::take(std::string_view chunk) {
 bool EventStream::take_line(std::string_view line) {
     if (line.empty()) {
         const std::string data = std::exchange(data_, {});
-        return data.empty() || take_data(data);
+        const auto id = std::exchange(id_, std::nullopt);
+        const bool goes_on = data.empty() || take_data(data);
+        if (id && nonsense_.empty()) last_id_ = *id;
+        return goes_on;
+    }
+    if (line.starts_with("id:")) {
+        line.remove_prefix(line.starts_with("id: ") ? 4 : 3);
+        std::uint64_t id = 0;
+        const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), id);
+        if (error == std::errc{} && end == line.data() + line.size()) id_ = id;
     }
     if (line.starts_with("data:")) {
         line.remove_prefix(line.starts_with("data: ") ? 6 : 5);

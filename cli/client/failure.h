@@ -25,6 +25,8 @@ using Answer = std::expected<T, Failure>;
 Failure refusal(std::string_view url, const http::ClientResponse& response);
 // No answer came: code "unreachable", or "invalid-url" when nothing could be asked.
 Failure unreachable(std::string_view url, const Error& error);
+// What was given to prove who asks cannot be used: code "bad-credentials".
+Failure unusable(const Error& error);
 // Something answered that a fabric manager does not say: code "unexpected-answer". `what` describes it.
 Failure unexpected_answer(std::string_view url, std::string_view what);
 Failure unexpected_answer(std::string_view url, const http::ClientResponse& response);

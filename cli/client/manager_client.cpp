@@ -11,11 +11,12 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
 #include "cli/client/event_stream.h"
 #include "common/http/client.h"
+#include "common/json/member.h"
+#include "common/json/write.h"
 
 namespace memtide::cli {
 namespace {
@@ -41,15 +42,11 @@ T run(asio::io_context& context, asio::awaitable<T> work) {
 // How many pages a list may have: far more than any rack fills.
 constexpr int kMostPages = 10'000;
 
-bool is_list(const json::value& answer) {
-    const auto* const object = answer.if_object();
-    const auto* const items = object ? object->if_contains("items") : nullptr;
-    return items && items->is_array();
-}
+bool is_list(const json::value& answer) { return memtide::json::find_list(answer, "items") != nullptr; }
 
 std::string next_of(const json::value& page) {
-    const auto* const next = page.as_object().if_contains("next");
-    return next && next->is_string() ? std::string(next->get_string()) : "";
+    const auto* const next = memtide::json::find_text(page, "next");
+    return next == nullptr ? "" : std::string(*next);
 }
 
 bool is_event_stream(const http::ClientResponse& response) {
@@ -62,7 +59,7 @@ bool is_event_stream(const http::ClientResponse& response) {
 
 Answer<json::value> ManagerClient::exchange(http::ClientRequest request, IsResource is_resource) const {
     asio::io_context context;
-    http::Client client(context.get_executor(), url_);
+    http::Client client(context.get_executor(), url_, credentials_);
     request.timeout = kExchangeTimeout;
     const std::string asked = url_ + request.target;
     const auto response = run(context, client.send(std::move(request)));
@@ -109,7 +106,7 @@ Answer<json::value> ManagerClient::post(const std::string& target, const json::v
     request.target = target;
     request.headers["Content-Type"] = "application/json";
     if (!idempotency_key.empty()) request.headers["Idempotency-Key"] = idempotency_key;
-    request.body = json::serialize(body);
+    request.body = memtide::json::write(body);
     constexpr int kAttempts = 3;
     for (int attempt = 1;; ++attempt) {
         auto answer = exchange(request, is_resource);
@@ -135,15 +132,30 @@ Answer<json::value> ManagerClient::remove(const std::string& target, IsResource 
     return exchange(std::move(request), is_resource);
 }
 
-Answer<void> ManagerClient::events(std::uint64_t last_id, bool follow,
+namespace {
+
+std::string events_target(std::uint64_t last_id, bool follow, const EventFilter& filter) {
+    std::string target = fmt::format("/v1/events?after={}&follow={}", last_id, follow);
+    const auto add = [&](std::string_view name, const std::optional<std::string>& value) {
+        if (value) target += fmt::format("&{}={}", name, http::percent_encode(*value));
+    };
+    add("type", filter.type);
+    add("composition", filter.composition);
+    add("host", filter.host);
+    return target;
+}
+
+}  // namespace
+
+Answer<void> ManagerClient::events(std::uint64_t& last_id, bool follow, const EventFilter& filter,
                                    const std::function<bool(const json::value&)>& on_event) const {
     asio::io_context context;
-    http::Client client(context.get_executor(), url_);
+    http::Client client(context.get_executor(), url_, credentials_);
     http::ClientRequest request;
-    request.target = fmt::format("/v1/events?after={}&follow={}", last_id, follow);
+    request.target = events_target(last_id, follow, filter);
     request.headers["Accept"] = "text/event-stream";
     const std::string asked = url_ + request.target;
-    EventStream stream(on_event);
+    EventStream stream(on_event, last_id);
     bool heard = false;
     const auto response = run(context, client.stream(std::move(request), [&](std::string_view chunk) {
         heard = true;

@@ -2,29 +2,25 @@
 
 #include <string_view>
 
-#include <boost/json/object.hpp>
+#include "common/json/member.h"
 
 namespace memtide::cli {
 namespace {
 
 namespace json = boost::json;
+using memtide::json::find_list;
+using memtide::json::find_member;
+using memtide::json::find_text;
 
-const json::value* member_in(const json::value& answer, std::string_view key) {
-    const auto* const object = answer.if_object();
-    return object ? object->if_contains(key) : nullptr;
-}
 bool has_text(const json::value& answer, std::string_view key) {
-    const auto* const member = member_in(answer, key);
-    return member && member->is_string() && !member->get_string().empty();
+    const auto* const text = find_text(answer, key);
+    return text != nullptr && !text->empty();
 }
 bool has_number(const json::value& answer, std::string_view key) {
-    const auto* const member = member_in(answer, key);
-    return member && (member->is_int64() || member->is_uint64());
+    const auto* const member = find_member(answer, key);
+    return member != nullptr && (member->is_int64() || member->is_uint64());
 }
-bool has_list(const json::value& answer, std::string_view key) {
-    const auto* const member = member_in(answer, key);
-    return member && member->is_array();
-}
+bool has_list(const json::value& answer, std::string_view key) { return find_list(answer, key) != nullptr; }
 
 }  // namespace
 
@@ -37,6 +33,9 @@ bool is_topology(const json::value& answer) {
 bool is_named(const json::value& answer) { return has_text(answer, "name"); }
 bool is_composition(const json::value& answer) { return has_text(answer, "id") && has_text(answer, "state"); }
 bool is_plan(const json::value& answer) { return has_list(answer, "parts") && has_text(answer, "state"); }
+bool is_history(const json::value& answer) {
+    return has_text(answer, "composition") && has_list(answer, "steps") && has_list(answer, "items");
+}
 bool is_event(const json::value& answer) { return has_number(answer, "id") && has_text(answer, "type"); }
 
 }  // namespace memtide::cli

@@ -14,6 +14,7 @@ bool is_named(const boost::json::value& answer);  // a host, a switch, a device
 bool is_composition(const boost::json::value& answer);
 // A dry run's answer: a composition that has no id.
 bool is_plan(const boost::json::value& answer);
+bool is_history(const boost::json::value& answer);
 bool is_event(const boost::json::value& answer);
 
 }  // namespace memtide::cli

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "cli/commands/terminal.h"
 #include "cli/render/compositions.h"
 #include "cli/render/fields.h"
 #include "common/daemon/exit_code.h"
 #include "common/http/client.h"
+#include "common/terminal/columns.h"
 
 namespace memtide::cli {
 namespace {
@@ -76,6 +76,9 @@ std::string list_target(const ListOptions& options) {
     };
     add("host", options.host);
     add("state", options.state);
+    add("tenant", options.tenant);
+    add("label", options.label);
+    add("device", options.device);
     return target;
 }
 

@@ -35,6 +35,9 @@ struct ListOptions {
     bool all = false;  // also those that have ended
     std::optional<std::string> state;
     std::optional<std::string> host;
+    std::optional<std::string> tenant;
+    std::optional<std::string> label;  // "key" or "key=value"
+    std::optional<std::string> device;
 };
 
 // Each answers the exit code: failure also when what was waited for did not come.

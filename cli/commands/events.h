@@ -8,10 +8,17 @@
 
 namespace memtide::cli {
 
-// Prints events after `since` (from the oldest kept on, when absent). Without `follow` it ends once no more
-// have come for a moment; with it, it reconnects and resumes where it was, until it is interrupted or nobody
-// reads.
-int show_events(const ManagerClient& manager, Output& output, std::optional<std::uint64_t> since,
-                bool follow);
+struct EventsOptions {
+    std::optional<std::uint64_t> since;  // events with larger ids only; absent: from the oldest kept on
+    bool follow = false;
+    EventFilter filter;
+};
+
+// Prints events. Without `follow` it ends behind the newest; with it, it reconnects and resumes where it was,
+// until it is interrupted or nobody reads.
+int show_events(const ManagerClient& manager, Output& output, const EventsOptions& options);
+
+// Prints all that has happened to one composition, in order.
+int show_history(const ManagerClient& manager, Output& output, const std::string& id);
 
 }  // namespace memtide::cli

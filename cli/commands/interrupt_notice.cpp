@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "cli/commands/terminal.h"
-#include "cli/render/printable.h"
+#include "common/terminal/columns.h"
+#include "common/terminal/printable.h"
 
 namespace memtide::cli {
 namespace {

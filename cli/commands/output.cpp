@@ -3,12 +3,12 @@
 #include <cerrno>
 #include <cstdio>
 
-#include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "cli/render/printable.h"
 #include "common/daemon/exit_code.h"
+#include "common/json/write.h"
+#include "common/terminal/printable.h"
 
 namespace memtide::cli {
 
@@ -22,7 +22,7 @@ void Output::text(std::string_view text) {
     }
 }
 
-void Output::value(const boost::json::value& value) { text(boost::json::serialize(value) + "\n"); }
+void Output::value(const boost::json::value& value) { text(json::write(value) + "\n"); }
 
 int Output::failure(const Failure& failure) {
     if (json_) value(failure.problem);

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "cli/commands/interrupt_notice.h"
-#include "cli/commands/progress_line.h"
 #include "cli/render/compositions.h"
 #include "cli/render/fields.h"
 #include "common/http/client.h"
+#include "common/terminal/progress_line.h"
 
 namespace memtide::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "cli/render/fields.h"
-#include "cli/render/printable.h"
 #include "common/base/table.h"
+#include "common/terminal/printable.h"
 
 namespace memtide::cli {
 

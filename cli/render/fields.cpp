@@ -2,10 +2,11 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 
-#include "cli/render/printable.h"
 #include "common/base/bytes.h"
+#include "common/json/member.h"
+#include "common/json/write.h"
+#include "common/terminal/printable.h"
 
 namespace memtide::cli {
 
@@ -13,8 +14,7 @@ namespace json = boost::json;
 
 const json::value& member_of(const json::value& object, std::string_view key) {
     static const json::value kNull;
-    const auto* members = object.if_object();
-    const auto* member = members ? members->if_contains(key) : nullptr;
+    const auto* const member = memtide::json::find_member(object, key);
     return member ? *member : kNull;
 }
 
@@ -22,7 +22,7 @@ std::string text_of(const json::value& object, std::string_view key) {
     const json::value& member = member_of(object, key);
     if (member.is_null()) return "-";
     if (member.is_string()) return member.as_string().empty() ? "-" : printable(member.as_string());
-    return printable(json::serialize(member));
+    return printable(memtide::json::write(member));
 }
 
 std::string size_of(const json::value& object, std::string_view key) {

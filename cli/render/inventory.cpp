@@ -117,13 +117,4 @@ std::string render_topology(const json::value& topology) {
     return text;
 }
 
-std::string render_event(const json::value& event) {
-    std::string text = fmt::format("{}  {:<24}", text_of(event, "time"), text_of(event, "type"));
-    for (const auto* key : {"composition", "host", "switch", "device", "state", "code"})
-        if (const std::string value = text_of(event, key); value != "-")
-            text += fmt::format(" {}={}", key, value);
-    if (const std::string detail = text_of(event, "detail"); detail != "-") text += ": " + detail;
-    return text;
-}
-
 }  // namespace memtide::cli

@@ -14,6 +14,5 @@ std::string render_switches(const boost::json::array& switches);
 std::string render_devices(const boost::json::array& devices);
 std::string render_topology(const boost::json::value& topology);
 // One event on one line.
-std::string render_event(const boost::json::value& event);
 
 }  // namespace memtide::cli

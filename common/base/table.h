@@ -5,8 +5,8 @@
 
 namespace memtide {
 
-// Rows under headings, each column as wide as its widest cell; a heading that starts with '>' aligns its
-// column to the right, for numbers.
+// Rows under headings, each column as wide as its widest cell on a terminal; a heading that starts with '>'
+// aligns its column to the right, for numbers.
 class Table {
   public:
     explicit Table(std::vector<std::string> headings);

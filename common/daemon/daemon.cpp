@@ -12,11 +12,12 @@
 
 namespace memtide::daemon {
 
-boost::asio::awaitable<void> wait_for_shutdown_signal() {
+boost::asio::awaitable<void> wait_for_shutdown_signal(Hangup hangup) {
     const auto executor = co_await boost::asio::this_coro::executor;
     // Gone with this coroutine, the set gives the signals their default action back: the second one ends the
-    // process. SIGHUP: the terminal that it was started from was closed.
-    boost::asio::signal_set signals(executor, SIGTERM, SIGINT, SIGHUP);
+    // process.
+    boost::asio::signal_set signals(executor, SIGTERM, SIGINT);
+    if (hangup == Hangup::kEnds) signals.add(SIGHUP);
     co_await signals.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
 }
 

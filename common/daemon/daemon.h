@@ -9,8 +9,10 @@
 
 namespace memtide::daemon {
 
-// Completes at the first SIGTERM or SIGINT; a second one ends the process at once.
-boost::asio::awaitable<void> wait_for_shutdown_signal();
+// Completes at the first SIGTERM or SIGINT; a second one ends the process at once. So does SIGHUP (the
+// terminal that it was started from was closed), unless the program has another use for it.
+enum class Hangup { kEnds, kIsTakenElsewhere };
+boost::asio::awaitable<void> wait_for_shutdown_signal(Hangup hangup = Hangup::kEnds);
 
 // sd_notify(3): harmless when not started by systemd.
 void notify_ready(std::string_view status);

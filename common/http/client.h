@@ -10,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/error.h"
+#include "common/http/credentials.h"
 #include "common/http/message.h"
 
 namespace memtide::http {
@@ -28,14 +29,17 @@ struct ClientResponse {
     std::string body;
 };
 
-// HTTP/1.1 client for one base URL: "http://host:port" or "unix:/path". Keeps one connection alive and opens
-// it again when it was closed meanwhile. One exchange at a time; not thread safe. Errors: kUnavailable
-// (cannot connect, closed), kTimeout, kProtocol (not HTTP, body over 64 MiB), kInvalidArgument (bad base
-// URL or a target with spaces or control characters), kCancelled. A request that may be repeated (not POST or
-// PATCH without an Idempotency-Key) is sent once more when a kept connection turns out to be closed.
+// HTTP/1.1 client for one base URL: "https://host:port", "http://host:port" or "unix:/path". Keeps one
+// connection alive and opens it again when it was closed meanwhile. One exchange at a time; not thread safe.
+// Errors: kUnavailable (cannot connect, closed), kTimeout, kProtocol (not HTTP, body over 64 MiB),
+// kInvalidArgument (bad base URL or a target with spaces or control characters), kCancelled. A request that
+// may be repeated (not POST or PATCH without an Idempotency-Key) is sent once more when a kept connection
+// turns out to be closed. kPermission: TLS failed (whom it does not trust, or who does not trust it), or a
+// token would have to cross a network in the clear.
 class Client {
   public:
-    Client(boost::asio::any_io_executor executor, std::string base_url);
+    Client(boost::asio::any_io_executor executor, std::string base_url,
+           std::shared_ptr<Credentials> credentials = Credentials::none());
     ~Client();
     Client(Client&&) noexcept;
     Client& operator=(Client&&) noexcept;

@@ -11,7 +11,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
 #include "common/http/encode.h"
@@ -55,10 +54,13 @@ Response explain_fault(const std::exception& fault, std::string_view request, st
 // --- Life ---
 
 Connection::Connection(std::shared_ptr<Hub> hub, Socket socket, bool surplus)
-    : hub_(std::move(hub)), socket_(std::move(socket)), peer_(name_of_peer(socket_)), surplus_(surplus) {
+    : hub_(std::move(hub)),
+      stream_(std::move(socket)),
+      peer_(name_of_peer(stream_.socket())),
+      surplus_(surplus) {
     boost::system::error_code ignored;
-    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-    socket_.non_blocking(true, ignored);
+    stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+    stream_.socket().non_blocking(true, ignored);
     // A new connection that says nothing has no more patience than a slow one.
     enter(Phase::kIdle, hub_->limits.request_timeout);
     hub_->add(*this);
@@ -80,7 +82,40 @@ void Connection::start(const std::shared_ptr<Connection>& connection) {
                    asio::bind_cancellation_slot(connection->cancellation_.slot(), on_end));
 }
 
+// --- TLS ---
+
+void Connection::secure(const std::shared_ptr<tls::ServerContext>& context) {
+    tls_ = context;
+    trust_ = context->generation();
+    stream_.secure(context->make_session(stream_.socket().native_handle()));
+}
+
+asio::awaitable<bool> Connection::begin_tls() {
+    const auto error = co_await stream_.handshake();
+    if (!error) {
+        certificate_ = stream_.session()->peer();
+        co_return true;
+    }
+    if (error != asio::error::connection_aborted) co_return false;  // closed, by us or by them
+    tls::Session& session = *stream_.session();
+    if (hub_->security.on_failed_handshake) hub_->security.on_failed_handshake(peer_, session.failure());
+    if (!session.was_plain_http()) {
+        co_await linger();  // the alert that says why is on its way
+        co_return false;
+    }
+    stream_.secure(nullptr);
+    const std::string text =
+        encode(problem(400, "tls-required", "this address speaks TLS: use https:// in place of http://"),
+               false, false);
+    if (co_await write(text)) co_await linger();
+    co_return false;
+}
+
+// The certificates that clients are let in by have been read again since: it must show its own once more.
+bool Connection::trust_is_old() const { return certificate_ != nullptr && tls_->generation() != trust_; }
+
 asio::awaitable<void> Connection::run() {
+    if (tls_ && !co_await begin_tls()) co_return;
     if (surplus_) {
         const std::string text =
             encode(problem(503, "too-many-connections",
@@ -127,22 +162,32 @@ asio::awaitable<Connection::Outcome> Connection::receive(RequestParser& parser) 
     }
 }
 
+// `buffer_ = {}` would assign an empty list, and keep the memory.
+void Connection::free_buffer() {
+    std::vector<char>().swap(buffer_);
+    begin_ = end_ = 0;
+}
+
 // Waits for more bytes; false when there are none to come.
 asio::awaitable<bool> Connection::fill() {
     if (begin_ == end_) {
         begin_ = end_ = 0;
-        if (phase_ == Phase::kIdle && buffer_.size() > kSmallBuffer) buffer_ = {};
+        if (phase_ == Phase::kIdle) free_buffer();
     } else if (begin_ > 0 && end_ == buffer_.size()) {
         std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
         end_ -= std::exchange(begin_, 0);
     }
-    if (buffer_.empty()) buffer_.resize(kSmallBuffer);
+    if (buffer_.empty()) {
+        // Most connections are silent most of the time: those need no memory for what may come.
+        const auto silent = co_await stream_.wait_readable();
+        if (silent || timed_out_) co_return false;
+        buffer_.resize(kSmallBuffer);
+    }
     // Someone who fills the buffer has more to say. The parser bounds what stays in it.
     if (end_ == buffer_.size() || (last_read_filled_ && buffer_.size() < kLargeBuffer))
         buffer_.resize(std::max(buffer_.size() * 2, kLargeBuffer));
     const std::size_t room = buffer_.size() - end_;
-    const auto [error, got] =
-        co_await socket_.async_read_some(asio::buffer(buffer_.data() + end_, room), kNoThrow);
+    const auto [error, got] = co_await stream_.read_some(asio::buffer(buffer_.data() + end_, room));
     if (error || timed_out_) co_return false;
     end_ += got;
     last_read_filled_ = got == room;
@@ -156,14 +201,16 @@ asio::awaitable<bool> Connection::serve(RequestParser& parser) {
     const bool may_chunk = parser.may_chunk();
     bool keep_alive = parser.keep_alive();
     Request request = parser.take();
+    if (begin_ == end_) free_buffer();  // a long poll may take minutes
     request.peer = peer_;
+    request.certificate = certificate_;
     const bool head_only = request.method == "HEAD";
     may_cancel_ = head_only || request.method == "GET";
     enter(Phase::kHandling);
     Response response = co_await answer(std::move(request));
     if (response.stream && !head_only)
         co_return co_await stream(std::move(response), may_chunk) && keep_alive;
-    keep_alive = keep_alive && !hub_->stopping;
+    keep_alive = keep_alive && !hub_->stopping && !trust_is_old();
     std::string text;
     if (response.stream)
         text = encode_head(response, may_chunk ? Framing::kChunked : Framing::kToEnd, keep_alive);
@@ -219,24 +266,24 @@ asio::awaitable<bool> Connection::stream(Response response, bool may_chunk) {
 
 asio::awaitable<bool> Connection::write(std::string_view text) {
     boost::system::error_code error;
-    const std::size_t put = socket_.write_some(asio::buffer(text), error);
+    const std::size_t put = stream_.write_now(text, error);
     if (!error && put == text.size()) co_return true;  // as nearly always: no need to wait for anything
     if (error && error != asio::error::would_block) co_return false;
     enter(Phase::kWriting, hub_->limits.write_timeout);
-    const auto [failed, rest] = co_await asio::async_write(socket_, asio::buffer(text.substr(put)), kNoThrow);
-    co_return !failed;
+    co_return !co_await stream_.write(text.substr(put));
 }
 
 // A close while bytes are unread resets the connection, and a client that is still sending would never see
 // the answer. So: no more from us, but read on until it ends, or for a moment.
 asio::awaitable<void> Connection::linger() {
     boost::system::error_code error;
-    socket_.shutdown(Socket::shutdown_send, error);
+    stream_.shutdown_send(error);
     if (error || hub_->stopping) co_return;
     enter(Phase::kLingering, kLingerTime);
     buffer_.resize(kLargeBuffer);
     for (std::size_t total = 0; total < kLingerBytes;) {
-        const auto [failed, got] = co_await socket_.async_read_some(asio::buffer(buffer_), kNoThrow);
+        // Of TLS, too, only the bytes count.
+        const auto [failed, got] = co_await stream_.socket().async_read_some(asio::buffer(buffer_), kNoThrow);
         if (failed) co_return;
         total += got;
     }
@@ -256,12 +303,12 @@ void Connection::enforce_deadline(Clock::time_point now) {
     if (phase_ != Phase::kReading) return close();
     timed_out_ = true;
     boost::system::error_code ignored;
-    socket_.cancel(ignored);
+    stream_.socket().cancel(ignored);
 }
 
 bool Connection::wants_watching(Clock::time_point now) {
     const bool at_work = (phase_ == Phase::kHandling && may_cancel_) || phase_ == Phase::kStreaming;
-    if (!at_work || cancelled_ || now < next_look_ || !socket_.is_open()) return false;
+    if (!at_work || cancelled_ || now < next_look_ || !stream_.is_open()) return false;
     next_look_ = now + kLookInterval;
     return true;
 }
@@ -283,9 +330,6 @@ void Connection::abandon() {
     close();
 }
 
-void Connection::close() {
-    boost::system::error_code ignored;
-    socket_.close(ignored);
-}
+void Connection::close() { stream_.close(); }
 
 }  // namespace memtide::http

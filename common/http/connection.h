@@ -7,18 +7,18 @@
 #include <vector>
 
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
 
 #include "common/http/hub.h"
 #include "common/http/message.h"
 #include "common/http/request_parser.h"
+#include "common/http/stream.h"
 
 namespace memtide::http {
 
 // One client's connection, from accept to close. Kept alive by its own coroutine.
 class Connection : public std::enable_shared_from_this<Connection> {
   public:
-    using Socket = boost::asio::generic::stream_protocol::socket;
+    using Socket = Stream::Socket;
     using Clock = std::chrono::steady_clock;
 
     // `surplus`: over the limit; is told so and closed.
@@ -27,6 +27,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
+    // Speaks TLS. Before start().
+    void secure(const std::shared_ptr<tls::ServerContext>& context);
     // Serves requests until the connection ends.
     static void start(const std::shared_ptr<Connection>& connection);
 
@@ -39,9 +41,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     void abandon();
     void close();
     [[nodiscard]] bool surplus() const { return surplus_; }
-    [[nodiscard]] bool idle() const { return phase_ == Phase::kIdle && socket_.is_open() && !surplus_; }
+    [[nodiscard]] bool idle() const { return phase_ == Phase::kIdle && stream_.is_open() && !surplus_; }
     [[nodiscard]] Clock::time_point since() const { return since_; }
-    [[nodiscard]] int descriptor() { return socket_.native_handle(); }
+    [[nodiscard]] int descriptor() { return stream_.socket().native_handle(); }
 
   private:
     enum class Phase {
@@ -55,12 +57,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
     enum class Outcome { kRequest, kRefuse, kClose };
 
     boost::asio::awaitable<void> run();
+    boost::asio::awaitable<bool> begin_tls();
+    [[nodiscard]] bool trust_is_old() const;
     boost::asio::awaitable<Outcome> receive(RequestParser& parser);
     boost::asio::awaitable<bool> serve(RequestParser& parser);
     boost::asio::awaitable<Response> answer(Request request);
     boost::asio::awaitable<bool> stream(Response response, bool may_chunk);
     boost::asio::awaitable<bool> write(std::string_view text);
     boost::asio::awaitable<bool> fill();
+    void free_buffer();
     boost::asio::awaitable<void> linger();
     void enter(Phase phase, std::chrono::milliseconds limit = std::chrono::milliseconds::max());
     void cancel_handler();
@@ -69,7 +74,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     class ChunkWriter;
 
     const std::shared_ptr<Hub> hub_;
-    Socket socket_;
+    Stream stream_;
+    std::shared_ptr<tls::ServerContext> tls_;  // null: in the clear
+    std::uint64_t trust_ = 0;                  // its generation when the client was let in
+    std::shared_ptr<const tls::PeerCertificate> certificate_;
     boost::asio::cancellation_signal cancellation_;
     const std::string peer_;
     const bool surplus_;

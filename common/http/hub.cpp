@@ -11,8 +11,8 @@ namespace memtide::http {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-Hub::Hub(boost::asio::any_io_executor on, const Router& routes, ServerLimits bounds)
-    : executor(std::move(on)), router(routes), limits(bounds), timer_(executor) {
+Hub::Hub(boost::asio::any_io_executor on, const Router& routes, ServerLimits bounds, ServerSecurity secure)
+    : executor(std::move(on)), router(routes), limits(bounds), security(std::move(secure)), timer_(executor) {
     const auto shortest = std::min({limits.request_timeout, limits.idle_timeout, limits.write_timeout});
     tick_ = std::clamp(shortest / 8, milliseconds(5), milliseconds(250));
 }

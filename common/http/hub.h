@@ -19,7 +19,8 @@ class Connection;
 // cost more than answering a small request. Lives as long as the last connection. On the server's executor.
 class Hub : public std::enable_shared_from_this<Hub> {
   public:
-    Hub(boost::asio::any_io_executor executor, const Router& router, ServerLimits limits);
+    Hub(boost::asio::any_io_executor executor, const Router& router, ServerLimits limits,
+        ServerSecurity security);
 
     // Connections come and go by themselves.
     void add(Connection& connection);
@@ -38,6 +39,7 @@ class Hub : public std::enable_shared_from_this<Hub> {
     const boost::asio::any_io_executor executor;
     const Router& router;
     const ServerLimits limits;
+    const ServerSecurity security;
     bool stopping = false;
 
   private:

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include <boost/json/object.hpp>
 
 #include "common/base/error.h"
+#include "common/tls/peer_certificate.h"
 
 namespace memtide::http {
 
@@ -23,14 +25,23 @@ struct CaseInsensitiveLess {
 };
 using Headers = std::map<std::string, std::string, CaseInsensitiveLess>;
 
+// Who asks, as an application found out and attached it to the request; the server leaves it empty.
+struct Caller {
+    virtual ~Caller() = default;
+};
+
 struct Request {
     std::string method;                                  // "GET", "POST", ...
     std::string path;                                    // percent-decoded, without the query
     std::map<std::string, std::string> query;            // percent-decoded
+    std::optional<std::string> repeated_parameter;       // one that the query has more than once
     std::map<std::string, std::string> path_parameters;  // filled by Router: {id} -> "..."
     Headers headers;
     std::string body;
     std::string peer;  // "127.0.0.1:40312" or "unix", for logs
+    std::shared_ptr<const tls::PeerCertificate>
+        certificate;  // the client's, verified; null when it showed none
+    std::shared_ptr<const Caller> caller;
 
     [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const;
     [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;

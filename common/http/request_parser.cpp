@@ -98,6 +98,10 @@ struct RequestParser::Impl {
         expects_continue = message.version() == 11;
         return std::nullopt;
     }
+    // Beast looks for the end of the header before it looks at its lines, so that somebody who ends them with
+    // a bare line feed would wait in vain; and what others take for the end of a line must not be part of one
+    // (RFC 9112, 2.2). False when `fresh`, which nobody has looked at, has one before the end of the header.
+    bool ends_lines_well(std::string_view fresh);
     State feed(std::string_view& bytes);
 
     std::size_t header_limit;
@@ -106,10 +110,24 @@ struct RequestParser::Impl {
     Request request;
     Response refusal;
     std::size_t left_over = 0;
+    std::size_t line_bytes = 0;  // of the header line that has not ended
+    char last_byte = 0;
+    bool lines_over = false;
     bool begun = false;
     bool header_checked = false;
     bool expects_continue = false;
 };
+
+bool RequestParser::Impl::ends_lines_well(std::string_view fresh) {
+    for (const char c : fresh) {
+        if (lines_over) break;
+        if (c == '\n' && last_byte != '\r') return false;
+        lines_over = c == '\n' && line_bytes == 1;
+        line_bytes = c == '\n' ? 0 : line_bytes + 1;
+        last_byte = c;
+    }
+    return true;
+}
 
 RequestParser::State RequestParser::Impl::feed(std::string_view& bytes) {
     if (!begun && !parser.is_header_done()) {
@@ -121,6 +139,8 @@ RequestParser::State RequestParser::Impl::feed(std::string_view& bytes) {
             return refuse(400, "invalid-request", "not an HTTP request: it must begin with a method");
         begun = true;
     }
+    if (!ends_lines_well(bytes.substr(std::min(left_over, bytes.size()))))
+        return refuse(400, "invalid-request", "a line of the header ends with a bare line feed, without CR");
     const bool chunked = parser.is_header_done() && parser.chunked();
     if (must_wait_for_chunk(chunked, left_over, bytes.size())) return State::kNeedMore;
     while (!parser.is_done() && !bytes.empty()) {
@@ -158,6 +178,7 @@ Request RequestParser::take() {
     Request request = std::move(impl_->request);
     request.headers = copy_headers(message);
     request.body = std::move(message.body());
+    impl_.reset();
     return request;
 }
 

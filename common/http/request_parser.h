@@ -32,7 +32,7 @@ class RequestParser {
     // Valid once complete: does the connection go on after it, and may the response be chunked (HTTP/1.1)?
     [[nodiscard]] bool keep_alive() const;
     [[nodiscard]] bool may_chunk() const;
-    // Valid once complete, once.
+    // Valid once complete, once; what the parser needed is free then, and nothing else may be called.
     Request take();
 
   private:

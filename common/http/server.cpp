@@ -9,6 +9,8 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "common/http/connection.h"
 #include "common/http/hub.h"
@@ -24,32 +26,59 @@ namespace {
 
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
-void admit(const std::shared_ptr<Hub>& hub, Connection::Socket socket) {
+void admit(const std::shared_ptr<Hub>& hub, const Listener& listener, Connection::Socket socket,
+           bool must_refuse = false) {
     constexpr std::size_t kMostSurplus = 64;  // beyond, they are closed without a word
-    const bool full = hub->connection_count() >= hub->limits.connections && !hub->close_idlest();
+    const bool full =
+        must_refuse || (hub->connection_count() >= hub->limits.connections && !hub->close_idlest());
     if (full && hub->surplus_count() >= kMostSurplus) return;
-    Connection::start(std::make_shared<Connection>(hub, std::move(socket), full));
+    auto connection = std::make_shared<Connection>(hub, std::move(socket), full);
+    if (hub->security.tls && listener.port() != 0) connection->secure(hub->security.tls);
+    Connection::start(connection);
 }
+
+// A descriptor that is held back, so that there is one for telling a client that there are no more.
+class SpareDescriptor {
+  public:
+    SpareDescriptor() { take_back(); }
+    ~SpareDescriptor() { (void)give_way(); }
+    SpareDescriptor(const SpareDescriptor&) = delete;
+    SpareDescriptor& operator=(const SpareDescriptor&) = delete;
+    // False when it has been given away already.
+    bool give_way() { return fd_ >= 0 && ::close(std::exchange(fd_, -1)) == 0; }
+    void take_back() {
+        if (fd_ < 0) fd_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+
+  private:
+    int fd_ = -1;
+};
 
 asio::awaitable<void> accept_all(std::shared_ptr<Hub> hub, std::shared_ptr<Listener> listener) {
     bool complained = false;
+    SpareDescriptor spare;
     while (!hub->stopping) {
         Connection::Socket socket(hub->executor);
         const auto error = co_await listener->accept(socket);
         if (!error) {
             complained = false;
-            admit(hub, std::move(socket));
+            admit(hub, *listener, std::move(socket));
             continue;
         }
         if (error == asio::error::operation_aborted || hub->stopping) co_return;
         if (error == asio::error::connection_aborted) continue;
-        // Out of descriptors or memory: someone idle makes room, and time may help.
+        // Out of descriptors or memory: someone idle makes room, the one who waits is told, and time may
+        // help.
         if (!std::exchange(complained, true))
             log::warning("cannot accept connections",
                          {{"error", error.message()}, {"connections", hub->connection_count()}});
-        hub->close_idlest();
+        if (!hub->close_idlest() && spare.give_way()) {
+            Connection::Socket refused(hub->executor);
+            if (!co_await listener->accept(refused)) admit(hub, *listener, std::move(refused), true);
+        }
         asio::steady_timer pause(hub->executor, milliseconds(50));
         co_await pause.async_wait(kNoThrow);
+        spare.take_back();
     }
 }
 
@@ -60,8 +89,10 @@ struct Server::Impl {
     std::vector<std::shared_ptr<Listener>> listeners;
 };
 
-Server::Server(asio::any_io_executor executor, const Router& router, ServerLimits limits)
-    : impl_(std::make_shared<Impl>(Impl{std::make_shared<Hub>(std::move(executor), router, limits), {}})) {}
+Server::Server(asio::any_io_executor executor, const Router& router, ServerLimits limits,
+               ServerSecurity security)
+    : impl_(std::make_shared<Impl>(
+          Impl{std::make_shared<Hub>(std::move(executor), router, limits, std::move(security)), {}})) {}
 
 Server::~Server() {
     impl_->hub->stopping = true;

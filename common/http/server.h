@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,7 @@
 
 #include "common/base/error.h"
 #include "common/http/router.h"
+#include "common/tls/server_context.h"
 
 namespace memtide::http {
 
@@ -24,11 +26,20 @@ struct ServerLimits {
     std::size_t connections = 4096;                   // beyond: 503 problem "too-many-connections", closed
 };
 
+// How a server's TCP listeners speak TLS. Unix sockets never do: what passes through them stays on the
+// machine.
+struct ServerSecurity {
+    std::shared_ptr<tls::ServerContext> tls;  // null: they do not
+    // Told of every client that was not let in: its address, and why.
+    std::function<void(const std::string& peer, const std::string& why)> on_failed_handshake;
+};
+
 // HTTP/1.1 server on Boost.Beast. Runs on one executor (an io_context thread or a strand); handlers are
 // coroutines on it. An exception out of a handler is logged and answered 500 problem "internal-error".
 class Server {
   public:
-    Server(boost::asio::any_io_executor executor, const Router& router, ServerLimits limits = {});
+    Server(boost::asio::any_io_executor executor, const Router& router, ServerLimits limits = {},
+           ServerSecurity security = {});
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;

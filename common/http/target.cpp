@@ -12,7 +12,7 @@ int hex_digit(char c) {
     return -1;
 }
 
-bool parse_query(std::string_view text, std::map<std::string, std::string>& query) {
+bool parse_query(std::string_view text, Request& request) {
     while (!text.empty()) {
         const auto end = text.find('&');
         const std::string_view pair = text.substr(0, end);
@@ -23,7 +23,8 @@ bool parse_query(std::string_view text, std::map<std::string, std::string>& quer
         auto value = percent_decode(
             equals == std::string_view::npos ? std::string_view{} : pair.substr(equals + 1), true);
         if (!name || !value) return false;
-        query.insert_or_assign(*std::move(name), *std::move(value));
+        const auto [place, fresh] = request.query.insert_or_assign(*std::move(name), *std::move(value));
+        if (!fresh) request.repeated_parameter = place->first;
     }
     return true;
 }
@@ -84,7 +85,7 @@ bool parse_target(std::string_view target, Request& request) {
     auto path = percent_decode(target.substr(0, question), false);
     if (!path) return false;
     request.path = *std::move(path);
-    return question == std::string_view::npos || parse_query(target.substr(question + 1), request.query);
+    return question == std::string_view::npos || parse_query(target.substr(question + 1), request);
 }
 
 }  // namespace memtide::http

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 #include <boost/json/value_stack.hpp>
 #include <fmt/format.h>
 
+#include "common/base/utf8.h"
 #include "common/json/json.h"
 
 namespace memtide::json {
@@ -110,6 +112,18 @@ std::string_view explain(const bj::error_code& error) {
     return {};
 }
 
+constexpr std::size_t kLongestCharacter = 4;  // bytes
+
+// Where the text ceases to be UTF-8.
+std::optional<std::size_t> first_invalid(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t size = first_code_point(text.substr(at)).size;
+        if (size == 0) return at;
+        at += size;
+    }
+    return std::nullopt;
+}
+
 std::unexpected<Error> fail_at(std::string_view text, std::size_t offset, std::string_view what) {
     const std::string_view before = text.substr(0, offset);
     std::size_t line = 1;
@@ -141,6 +155,8 @@ Result<bj::value> parse(std::string_view text, Limits limits) {
     if (!error) return parser.handler().release();
     if (const std::string& complaint = parser.handler().complaint(); !complaint.empty())
         return fail_at(text, used, complaint);
+    if (const auto wrong = first_invalid(text); wrong && *wrong <= used + kLongestCharacter)
+        return fail_at(text, *wrong, "this is not UTF-8");
     if (const auto known = explain(error); !known.empty()) return fail_at(text, used, known);
     return fail_at(text, used, error.message());
 }

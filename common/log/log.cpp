@@ -1,6 +1,7 @@
 #include "common/log/log.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -8,12 +9,21 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "common/base/utf8.h"
+
 namespace memtide::log {
 namespace {
 
+constexpr const char* kTextPattern = "%Y-%m-%dT%H:%M:%S.%e%z %l %v";
+constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})";
+
+std::atomic<Format> format{Format::kText};
+
+const char* pattern() { return format == Format::kJson ? kJsonPattern : kTextPattern; }
+
 std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
     auto logger = std::make_shared<spdlog::logger>("memtide", std::move(sink));
-    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+    logger->set_pattern(pattern());
     logger->flush_on(spdlog::level::info);
     return logger;
 }
@@ -53,17 +63,57 @@ void append_value(std::string& line, std::string_view value) {
     line += '"';
 }
 
-void write(spdlog::level::level_enum level, std::string_view event, Fields fields) {
-    const auto logger = current_logger();
-    if (!logger->should_log(level)) return;
-    std::string line;
-    line.append("event=");
+// A JSON string; what is no UTF-8 becomes U+FFFD, so that no peer can make a line that is no JSON.
+void append_string(std::string& line, std::string_view text) {
+    line += '"';
+    while (!text.empty()) {
+        const CodePoint c = first_code_point(text);
+        const std::size_t size = std::max<std::size_t>(c.size, 1);
+        if (c.size == 0)
+            line += "\\ufffd";
+        else if (c.value == '"' || c.value == '\\')
+            line.append("\\").append(text.substr(0, 1));
+        else if (c.value < 0x20)
+            line += fmt::format("\\u{:04x}", static_cast<unsigned>(c.value));
+        else
+            line += text.substr(0, size);
+        text.remove_prefix(size);
+    }
+    line += '"';
+}
+
+std::string json_line(std::string_view event, Fields fields) {
+    std::string line = "\"event\":";
+    append_string(line, event);
+    for (const Field& field : fields) {
+        if (field.value.empty()) continue;
+        line += ',';
+        append_string(line, field.key);
+        line += ':';
+        // "inf" and "nan" are no numbers of JSON.
+        if (field.number && field.value.find('n') == std::string::npos)
+            line += field.value;
+        else
+            append_string(line, field.value);
+    }
+    return line;
+}
+
+std::string text_line(std::string_view event, Fields fields) {
+    std::string line = "event=";
     append_value(line, event);
     for (const Field& field : fields) {
         if (field.value.empty()) continue;
         line.append(" ").append(field.key).append("=");
         append_value(line, field.value);
     }
+    return line;
+}
+
+void write(spdlog::level::level_enum level, std::string_view event, Fields fields) {
+    const auto logger = current_logger();
+    if (!logger->should_log(level)) return;
+    const std::string line = format == Format::kJson ? json_line(event, fields) : text_line(event, fields);
     logger->log(level, spdlog::string_view_t(line.data(), line.size()));
 }
 
@@ -73,6 +123,11 @@ void set_level(Level level) {
     static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
                                                             spdlog::level::warn, spdlog::level::err};
     current_logger()->set_level(kLevels[static_cast<int>(level)]);
+}
+
+void set_format(Format wanted) {
+    format = wanted;
+    current_logger()->set_pattern(pattern());
 }
 
 Result<> to_file(const std::string& path) {

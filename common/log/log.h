@@ -17,12 +17,14 @@ namespace memtide::log {
 struct Field {
     std::string_view key;
     std::string value;
+    bool number = false;  // written without quotes in JSON
 
     Field(std::string_view k, std::string_view v) : key(k), value(v) {}
     Field(std::string_view k, const char* v) : key(k), value(v) {}
     Field(std::string_view k, const std::string& v) : key(k), value(v) {}
-    Field(std::string_view k, std::integral auto v) : key(k), value(std::to_string(v)) {}
-    Field(std::string_view k, double v) : key(k), value(std::to_string(v)) {}
+    Field(std::string_view k, std::integral auto v) : key(k), value(std::to_string(v)), number(true) {}
+    Field(std::string_view k, bool v) : key(k), value(v ? "true" : "false"), number(true) {}
+    Field(std::string_view k, double v) : key(k), value(std::to_string(v)), number(true) {}
     Field(std::string_view k, Bytes v) : key(k), value(format_bytes(v)) {}
     Field(std::string_view k, SerialNumber v) : key(k), value(format_serial(v)) {}
     Field(std::string_view k, const Error& e) : key(k), value(e.message) {}
@@ -32,9 +34,14 @@ struct Field {
 using Fields = std::initializer_list<Field>;
 
 enum class Level { kDebug, kInfo, kWarning, kError };
+enum class Format {
+    kText,  // logfmt: time level event="..." key=value ...
+    kJson,  // one object a line: {"time": ..., "level": ..., "event": ..., "key": ...}
+};
 
-// Lines go to standard error as logfmt: time level event key=value ... Thread safe.
+// Lines go to standard error, as logfmt until told otherwise. Thread safe.
 void set_level(Level level);
+void set_format(Format format);
 // Sends lines to a file instead (opened for append); kIo when it cannot be opened.
 Result<> to_file(const std::string& path);
 

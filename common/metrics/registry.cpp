@@ -75,6 +75,13 @@ Gauge& Registry::gauge(std::string name, std::string help, Labels labels) {
     return *slot;
 }
 
+Gauge& Registry::counted(std::string name, std::string help, Labels labels) {
+    const std::lock_guard lock(mutex_);
+    auto& slot = family(std::move(name), std::move(help), "counter").gauges[std::move(labels)];
+    if (!slot) slot = std::make_unique<Gauge>();
+    return *slot;
+}
+
 Histogram& Registry::histogram(std::string name, std::string help, std::vector<double> bounds,
                                Labels labels) {
     const std::lock_guard lock(mutex_);

@@ -56,6 +56,8 @@ class Registry {
   public:
     Counter& counter(std::string name, std::string help, Labels labels = {});
     Gauge& gauge(std::string name, std::string help, Labels labels = {});
+    // A counter that somebody else counts, such as the kernel; set before every render().
+    Gauge& counted(std::string name, std::string help, Labels labels = {});
     Histogram& histogram(std::string name, std::string help, std::vector<double> bounds, Labels labels = {});
     // Runs before every render(), to set gauges that are computed.
     void before_render(std::function<void()> refresh);

@@ -49,6 +49,7 @@ inline constexpr const char* kGuestPortName = "memtide.guest";
 inline constexpr const char* kGuestPortId = "guestport";
 // Where a guest finds the fabric manager, when the rack has one.
 inline constexpr const char* kManagerUrlInGuest = "http://10.0.2.101:8080";
+inline constexpr const char* kSecureManagerUrlInGuest = "https://10.0.2.101:8080";
 
 // All that decides how one host is run. Plain data; the command line is a pure function of it.
 struct HostPlan {

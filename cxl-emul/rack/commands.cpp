@@ -178,6 +178,10 @@ void add_up(CLI::App& rack, std::function<int()>& chosen) {
         "--manager", options->manager,
         "Loopback address of a fabric manager that guests reach as http://10.0.2.101:8080, and nothing else");
     up->add_flag("--agent", options->agent, "Run memtide-tiering-agent in each guest (needs --manager)");
+    up->add_option("--agent-certs", options->agent_certs,
+                   "Folder that `memtide-fabric-manager certs init` made: agents speak TLS with its "
+                   "certificates (issue the manager's with --server 10.0.2.101, too)")
+        ->check(CLI::ExistingDirectory);
     up->add_flag("--no-kvm", options->no_kvm, "Do not try KVM");
     up->add_option("--append", options->kernel_arguments,
                    "More arguments for the guests' kernel command line");

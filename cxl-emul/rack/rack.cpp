@@ -195,7 +195,7 @@ Result<> Rack::State::prepare_image() {
     GuestImageOptions image_options;
     image_options.helper = options.program;
     image_options.program_path = options.program.substr(0, options.program.rfind('/'));
-    if (!options.manager.empty()) image_options.manager_url = kManagerUrlInGuest;
+    if (!options.manager.empty()) image_options.manager_url = options.manager_url;
     auto image = build_guest_image(options.material, image_options);
     if (!image) return std::unexpected(image.error());
     return write_file(folder + "/initramfs", *image);
@@ -215,6 +215,9 @@ asio::awaitable<Result<>> Rack::State::create_hosts(Rack& rack) {
         if (!plan) co_return std::unexpected(plan.error());
         auto agent = options.agent;
         if (!agent.empty()) {
+            for (std::string& word : agent)
+                if (const auto at = word.find(kHostInAgentCommand); at != std::string::npos)
+                    word.replace(at, kHostInAgentCommand.size(), config.name.value);
             agent.emplace_back("--host");
             agent.push_back(config.name.value);
         }

@@ -3,22 +3,29 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
+#include "cxl-emul/qemu/command_line.h"
 #include "cxl-emul/qemu/guest_image.h"
 #include "cxl-emul/rack/run_folder.h"
 #include "cxl-emul/switch/topology.h"
 
 namespace memtide::emul {
 
+// Stands for the host's name in the words of RackOptions::agent.
+inline constexpr std::string_view kHostInAgentCommand = "{host}";
+
 struct RackOptions {
     Topology topology;
     std::string topology_path;
     GuestMaterial material;
-    std::string program;             // this program's own path
-    std::string manager;             // "127.0.0.1:8080"; empty: guests have no network
-    std::vector<std::string> agent;  // argv of the agent in each guest, without its host's name; empty: none
+    std::string program;  // this program's own path
+    std::string manager;  // "127.0.0.1:8080"; empty: guests have no network
+    // Empty: none; the host's name stands for kHostInAgentCommand, and --host is added.
+    std::vector<std::string> agent;
+    std::string manager_url = kManagerUrlInGuest;  // as guests see it
     std::string kernel_arguments;
     bool kvm_allowed = true;
     int while_process = 0;  // pid; the rack goes down when that process ends; 0: no such process

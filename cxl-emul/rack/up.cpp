@@ -15,11 +15,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/daemon/exit_code.h"
 #include "common/log/log.h"
+#include "common/terminal/progress_line.h"
 #include "cxl-emul/qemu/command_line.h"
 #include "cxl-emul/qemu/guest_image.h"
 #include "cxl-emul/rack/control_client.h"
@@ -63,7 +63,20 @@ Result<std::vector<std::string>> agent_command(const UpOptions& options, const s
     if (::access(agent.c_str(), X_OK) != 0)
         return fail(ErrorCode::kNotFound,
                     fmt::format("no {} beside {}; build it first", kAgentProgram, program));
-    return std::vector<std::string>{agent.string(), "--manager", kManagerUrlInGuest};
+    if (options.agent_certs.empty())
+        return std::vector<std::string>{agent.string(), "--manager", kManagerUrlInGuest};
+    // Guests see this machine's files; each agent has a certificate of its own.
+    const fs::path folder = fs::absolute(options.agent_certs);
+    const std::string own = (folder / "agent-").string() + std::string(kHostInAgentCommand);
+    return std::vector<std::string>{agent.string(),
+                                    "--manager",
+                                    kSecureManagerUrlInGuest,
+                                    "--ca",
+                                    (folder / "ca.pem").string(),
+                                    "--cert",
+                                    own + ".pem",
+                                    "--key",
+                                    own + ".key"};
 }
 
 Result<> need_hosts(const UpOptions& options, const Topology& topology) {
@@ -113,6 +126,7 @@ Result<RackOptions> prepare(const UpOptions& options, Topology topology) {
     auto agent = agent_command(options, rack.program);
     if (!agent) return std::unexpected(agent.error());
     rack.agent = std::move(*agent);
+    if (!options.agent_certs.empty()) rack.manager_url = kSecureManagerUrlInGuest;
     rack.kernel_arguments = options.kernel_arguments;
     rack.kvm_allowed = !options.no_kvm;
     rack.while_process = options.while_process;
@@ -177,59 +191,24 @@ Result<> start_supervisor(RackOptions options, RunFolder folder) {
     return fail(ErrorCode::kUnavailable, words);
 }
 
-// Shows how far the hosts are: one line that is written over on a terminal, a line for each change elsewhere.
-class BootProgress {
-  public:
-    void show(const boost::json::object& status) {
-        const auto text = boot_progress_text(status);
-        const auto seconds = std::chrono::duration<double>(steady_clock::now() - started_).count();
-        if (terminal_) {
-            const auto line = fmt::format("[{:5.1f}s] {}", seconds, text);
-            std::cerr << "\r\033[K" << std::string_view(line).substr(0, room()) << std::flush;
-        } else if (text != last_) {
-            std::cerr << fmt::format("[{:5.1f}s] {}\n", seconds, text);
-        }
-        last_ = text;
-    }
-    void end() {
-        if (terminal_ && !last_.empty()) std::cerr << "\r\033[K" << std::flush;
-    }
-
-  private:
-    // A line that goes on in the next one could not be written over. The last column stays free, where some
-    // terminals wrap already.
-    static std::size_t room() {
-        winsize size{};
-        const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-        return known ? size.ws_col - 1U : 79U;
-    }
-    steady_clock::time_point started_ = steady_clock::now();
-    bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-    std::string last_;
-};
-
 Result<boost::json::object> watch_boot(const std::string& folder, std::uint64_t seconds) {
     auto client = ControlClient::connect(folder);
     if (!client) return std::unexpected(client.error());
     auto sent = client->send(request(1, {{"op", "wait"}, {"seconds", seconds}}));
     if (!sent) return std::unexpected(sent.error());
-    BootProgress progress;
+    ProgressLine progress;
     for (;;) {
-        if (interrupted != 0) {
-            progress.end();
-            return fail(ErrorCode::kCancelled, "interrupted");
-        }
+        if (interrupted != 0) return fail(ErrorCode::kCancelled, "interrupted");
         pollfd wait{client->descriptor(), POLLIN, 0};
         ::poll(&wait, 1, 200);
         auto frame = client->receive_if_there();
         if (!frame) return std::unexpected(frame.error());
         if (!*frame) continue;
         if ((*frame)->type == FrameType::kProgress) {
-            if (auto status = parse_message(**frame)) progress.show(*status);
+            if (auto status = parse_message(**frame)) progress.show(boot_progress_text(*status));
         } else if ((*frame)->type == FrameType::kReply) {
             auto status = read_reply(**frame);
-            if (status) progress.show(*status);
-            progress.end();
+            if (status) progress.show(boot_progress_text(*status));
             return status;
         }
     }

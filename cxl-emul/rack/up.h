@@ -10,6 +10,7 @@ struct UpOptions {
     std::string run_folder;  // empty: the default of the topology
     std::string manager;     // loopback address; empty: guests have no network
     bool agent = false;
+    std::string agent_certs;  // folder of `certs init`; empty: agents speak plain HTTP
     bool no_kvm = false;
     std::string kernel_arguments;
     std::uint64_t timeout_seconds = 180;

@@ -90,6 +90,12 @@ void read_limits(const YamlMap& map, AppConfig& config) {
     }
     read_duration(map, "request_timeout", config.http.request_timeout);
     read_duration(map, "idle_timeout", config.http.idle_timeout);
+    read_duration(map, "write_timeout", config.http.write_timeout);
+    if (const auto header = map.get("header")) {
+        config.http.header_bytes = header->bytes().value;
+        if (header->bytes() < Bytes{1024} || header->bytes() > Bytes{256 << 10})
+            header->reject("must be from 1KiB to 256KiB");
+    }
     read_count(map, "ended_compositions", 1, config.manager.keep_ended);
     read_count(map, "events", 100, config.manager.keep_events);
     read_count(map, "idempotency_keys", 1, config.manager.keep_idempotency);
@@ -102,7 +108,7 @@ void read_limits(const YamlMap& map, AppConfig& config) {
 void read_listen(const YamlValue& value, AppConfig& config) {
     const auto one = [&](const YamlValue& entry) {
         const std::string address = entry.string();
-        if (std::string refusal = listen_refusal(address); !refusal.empty())
+        if (std::string refusal = listen_refusal(address, config.security.is_complete()); !refusal.empty())
             entry.reject(std::move(refusal));
         else
             config.listen.push_back(address);
@@ -182,27 +188,41 @@ void read_log_level(const YamlValue& value, AppConfig& config) {
         config.log_level = found->second;
 }
 
+void read_log(const YamlMap& map, AppConfig& config) {
+    const auto format = map.get("format");
+    if (!format) return;
+    const std::string name = format->string();
+    if (name != "json" && name != "text") format->reject("must be text or json");
+    config.log_format = name == "json" ? log::Format::kJson : log::Format::kText;
+}
+
 Result<AppConfig> read(const YamlDocument& document) {
     AppConfig config;
     const YamlMap root = document.root();
-    read_listen(root.require("listen"), config);
+    const YamlValue listen = root.require("listen");
     const YamlValue state = root.require("state");
     config.state = state.string();
     // SQLite gives these names a meaning of its own.
     if (config.state == ":memory:" || config.state.starts_with("file:") || config.state.ends_with('/'))
         state.reject("must be the path of a file");
+    config.security = read_security(root, config.state);
+    read_listen(listen, config);
     const auto switches = read_switches(root.require("switches"), config);
     read_hosts(root.require("hosts"), switches, config);
+    std::vector<std::string> hosts;
+    for (const ManagerHost& host : config.manager.hosts) hosts.push_back(host.id.value);
+    config.manager.tenants = read_tenants(root, hosts, config.security.gate);
     if (const auto timing = root.get("timing")) read_timing(timing->map(), config);
     if (const auto limits = root.get("limits")) read_limits(limits->map(), config);
     if (const auto level = root.get("log_level")) read_log_level(*level, config);
+    if (const auto log = root.get("log")) read_log(log->map(), config);
     if (const auto good = document.check(); !good) return std::unexpected(good.error());
     return config;
 }
 
 }  // namespace
 
-std::string listen_refusal(std::string_view address) {
+std::string listen_refusal(std::string_view address, bool secure) {
     constexpr std::string_view kUnix = "unix:";
     if (address.starts_with(kUnix)) {
         if (address.size() > kUnix.size() + 1 && address[kUnix.size()] == '/') return {};
@@ -216,12 +236,12 @@ std::string listen_refusal(std::string_view address) {
         return fmt::format(
             "\"{}\" must be an IP address and a port, as in 127.0.0.1:8080 or [::1]:8080, or unix:/PATH",
             address);
-    if (ip.is_loopback()) return {};
+    if (ip.is_loopback() || secure) return {};
     return fmt::format(
-        "{} is not a loopback address: this release has no authentication, so that whoever reaches the "
+        "{} is not a loopback address, and without both \"tls\" and \"authentication\" whoever reaches the "
         "manager "
-        "may give and take memory; listen on 127.0.0.1, [::1] or unix:/PATH and put a proxy or a tunnel that "
-        "authenticates in front",
+        "may give and take memory: add these sections (docs/security.md), or listen on 127.0.0.1, [::1] or "
+        "unix:/PATH",
         address);
 }
 

@@ -11,18 +11,21 @@
 #include "common/config/yaml.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
+#include "fabric-manager/app/security_config.h"
 #include "fabric-manager/engine/manager.h"
 
 namespace memtide::fm {
 
 // What config/fabric-manager.yaml says; every default stands in that file.
 struct AppConfig {
-    std::vector<std::string> listen;   // as http::Server::listen() reads them; loopback or unix only
+    std::vector<std::string> listen;   // as http::Server::listen() reads them
     std::string state;                 // path of the database
     std::optional<Bytes> state_limit;  // the database does not grow beyond it
     log::Level log_level = log::Level::kInfo;
+    log::Format log_format = log::Format::kText;
     ManagerConfig manager;
     http::ServerLimits http;
+    SecurityConfig security;
     Milliseconds connect_timeout{2'000};  // of the FM API clients
     Milliseconds command_timeout{2'000};
     Milliseconds shutdown_grace{5'000};  // what running requests get after SIGTERM
@@ -33,8 +36,8 @@ Result<AppConfig> load_config(const std::string& path);
 // As load_config(), for text that is already there.
 Result<AppConfig> parse_config(std::string_view text, std::string name);
 
-// Why the manager does not listen there; empty when it does. This release has no authentication, so only
-// loopback addresses ("127.0.0.1:8080", "[::1]:8080") and unix sockets ("unix:/path") are served.
-std::string listen_refusal(std::string_view address);
+// Why the manager does not listen there; empty when it does. Others than this machine's users are served only
+// when `secure`: with TLS and authentication.
+std::string listen_refusal(std::string_view address, bool secure);
 
 }  // namespace memtide::fm

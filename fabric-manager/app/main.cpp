@@ -16,12 +16,16 @@
 #include "common/daemon/daemon.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
+#include "common/metrics/process.h"
 #include "common/metrics/registry.h"
 #include "fabric-manager/app/config.h"
 #include "fabric-manager/app/options.h"
+#include "fabric-manager/app/upkeep.h"
 #include "fabric-manager/engine/manager.h"
 #include "fabric-manager/fmapi/client.h"
+#include "fabric-manager/fmapi/meter.h"
 #include "fabric-manager/rest/api.h"
+#include "fabric-manager/security/gate.h"
 #include "fabric-manager/store/store.h"
 
 namespace memtide::fm {
@@ -45,19 +49,38 @@ Result<std::unique_ptr<Store>> open_store(const AppConfig& config) {
     return open_sqlite_store({.path = config.state, .limit = config.state_limit});
 }
 
-Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const AppConfig& config) {
+Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const AppConfig& config,
+                                  metrics::Registry& metrics) {
     FmApiClients clients;
     for (const ManagerSwitch& item : config.manager.switches) {
         ClientOptions options;
         options.address = item.address;
         options.connect_timeout = config.connect_timeout;
         options.command_timeout = config.command_timeout;
+        options.observer = round_trip_meter(metrics, item.id);
         auto client = make_fm_api_client(executor, std::move(options));
         if (!client)
             return std::unexpected(std::move(client.error()).with_context("switch " + item.id.value));
         clients.emplace(item.id, *std::move(client));
     }
     return clients;
+}
+
+Result<std::shared_ptr<tls::ServerContext>> open_tls(const AppConfig& config) {
+    if (!config.security.tls) return nullptr;
+    auto context = tls::ServerContext::load(*config.security.tls);
+    if (!context) return std::unexpected(std::move(context.error()).with_context("tls"));
+    return context;
+}
+
+Result<std::unique_ptr<Gate>> open_gate(const AppConfig& config, metrics::Registry& metrics) {
+    std::unique_ptr<AuditFile> audit;
+    if (config.security.audit) {
+        auto opened = open_audit_file(*config.security.audit);
+        if (!opened) return std::unexpected(std::move(opened.error()));
+        audit = *std::move(opened);
+    }
+    return Gate::open(config.security.gate, std::move(audit), metrics);
 }
 
 // For whoever started the program: where it answers, with the port it got in place of port 0.
@@ -75,7 +98,7 @@ asio::awaitable<void> run_until_stopped(const AppConfig& config, Manager& manage
     manager.start();
     print_ready(config, server);
     daemon::notify_ready("serving REST");
-    co_await daemon::wait_for_shutdown_signal();
+    co_await daemon::wait_for_shutdown_signal(daemon::Hangup::kIsTakenElsewhere);
     daemon::notify_stopping();
     log::info("stopping");
     // Together: the server stops accepting at once, the manager ends the long polls that it waits for.
@@ -85,17 +108,30 @@ asio::awaitable<void> run_until_stopped(const AppConfig& config, Manager& manage
 Result<> run(const AppConfig& config) {
     asio::io_context context(1);
     metrics::Registry metrics;
+    metrics::add_process_metrics(metrics, "memtide-fabric-manager", MEMTIDE_VERSION);
     auto store = open_store(config);
     if (!store) return std::unexpected(store.error());
-    auto clients = make_clients(context.get_executor(), config);
+    auto clients = make_clients(context.get_executor(), config, metrics);
     if (!clients) return std::unexpected(clients.error());
     auto manager = Manager::open(context.get_executor(), config.manager, *std::move(store),
                                  *std::move(clients), metrics);
     if (!manager) return std::unexpected(manager.error());
-    const RestApi api(**manager, metrics);
-    http::Server server(context.get_executor(), api.router(), config.http);
+    const auto tls = open_tls(config);
+    if (!tls) return std::unexpected(tls.error());
+    const auto gate = open_gate(config, metrics);
+    if (!gate) return std::unexpected(gate.error());
+    const RestApi api(**manager, metrics, RestOptions{.gate = gate->get()});
+    http::Server server(context.get_executor(), api.router(), config.http,
+                        {*tls, [&gate](const std::string& peer, const std::string& why) {
+                             (*gate)->tls_refused(peer, why);
+                         }});
+    metrics.before_render([&] {
+        metrics.gauge("memtide_http_connections", "Connections that are open.")
+            .set(static_cast<double>(server.connection_count()));
+    });
     for (const std::string& address : config.listen)
         if (auto listening = server.listen(address); !listening) return listening;
+    asio::co_spawn(context, keep_up(**gate, *tls), asio::detached);
     asio::co_spawn(context, run_until_stopped(config, **manager, server),
                    [&context](const std::exception_ptr& error) {
                        context.stop();
@@ -116,6 +152,7 @@ int main_with(const Options& options) {
         return daemon::kExitOk;
     }
     log::set_level(config->log_level);
+    log::set_format(config->log_format);
     daemon::ignore_sigpipe();
     daemon::raise_file_limit();
     // A file size limit must be an error of the write, which the store knows how to take, not the end.
@@ -139,5 +176,6 @@ int main_with(const Options& options) {
 int main(int argc, char** argv) {
     const auto options = memtide::fm::parse_options(argc, argv);
     if (const int* code = std::get_if<int>(&options)) return *code;
-    return memtide::fm::main_with(std::get<memtide::fm::Options>(options));
+    const auto& chosen = std::get<memtide::fm::Options>(options);
+    return chosen.command ? chosen.command() : memtide::fm::main_with(chosen);
 }

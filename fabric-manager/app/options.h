@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <variant>
 
@@ -8,6 +9,7 @@ namespace memtide::fm {
 struct Options {
     std::string config;
     bool check_config = false;
+    std::function<int()> command;  // when set: what to do in place of serving; answers the exit code
 };
 
 // The options of the command line, or the code to exit with: 0 after --help and --version, 2 on bad usage

@@ -34,6 +34,7 @@
 //   resize.cpp    growing and shrinking, leases, labels
 //   agents.cpp    desired and observed states of hosts
 //   events.cpp    events and their subscribers
+//   history.cpp   events out of the store
 namespace memtide::fm {
 
 struct FabricReading;
@@ -155,11 +156,16 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Outcome<Composition>> release(CompositionId id, bool force, Precondition precondition);
     Outcome<Composition> get(const CompositionId& id) const;
     CompositionPage list(const CompositionQuery& query) const;
+    std::vector<TenantStatus> tenants() const;
     Async<Outcome<Composition>> wait(CompositionId id, CompositionState state, Milliseconds timeout);
+
+    // history.cpp
+    Async<Outcome<History>> history(CompositionId id, std::uint64_t after, std::size_t limit);
 
     // fabric.cpp
     const Inventory& inventory() const { return inventory_; }
     std::vector<Host> hosts() const;
+    Bytes composed(const HostId& host) const;
     Readiness readiness() const;
 
     // agents.cpp
@@ -171,6 +177,7 @@ class Core : public std::enable_shared_from_this<Core> {
     // events.cpp
     Async<Outcome<std::vector<Event>>> events(std::uint64_t after, std::size_t limit, Milliseconds timeout);
     std::uint64_t last_event() const { return published_event_; }
+    std::uint64_t oldest_event() const { return oldest_event_; }
 
   private:
     // --- journal.cpp ---
@@ -288,6 +295,8 @@ class Core : public std::enable_shared_from_this<Core> {
     void show_events(const std::vector<Event>& events);
     void trim_events(Mutation& mutation);
     static Event state_event(const Draft& draft);
+    // --- history.cpp ---
+    Async<Result<std::vector<Event>>> read_events(EventQuery query);
 
     // --- core.cpp ---
     void spawn(Async<> coroutine);
@@ -304,6 +313,7 @@ class Core : public std::enable_shared_from_this<Core> {
     std::unique_ptr<Store> store_;
     metrics::Registry& metrics_;
     bool stopping_ = false;
+    TenantLedger tenants_;
     int running_ = 0;  // coroutines of spawn()
     Signal stop_;      // ends every pause
     Signal drained_;

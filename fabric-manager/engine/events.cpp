@@ -3,8 +3,6 @@
 #include <array>
 #include <string_view>
 
-#include <boost/asio/post.hpp>
-
 #include "common/log/log.h"
 #include "fabric-manager/engine/core.h"
 
@@ -103,19 +101,8 @@ Async<Outcome<std::vector<Event>>> Core::events(std::uint64_t after, std::size_t
         const auto count = std::min(limit, static_cast<std::size_t>(recent_.end() - first));
         co_return std::vector<Event>(first, first + static_cast<std::ptrdiff_t>(count));
     }
-    if (!store_) co_return refuse(problem::kInternalError, "the manager is stopping", ErrorCode::kCancelled);
-    using Answer = Result<std::vector<Event>>;
-    auto start = [this, after, limit](auto handler) {
-        auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-        auto work = boost::asio::prefer(executor_, boost::asio::execution::outstanding_work.tracked);
-        store_->read_events(after, limit, [shared, work](Answer answer) {
-            boost::asio::post(
-                work, [shared, answer = std::move(answer)]() mutable { (*shared)(std::move(answer)); });
-        });
-    };
-    auto token = boost::asio::use_awaitable;
-    Answer answer = co_await boost::asio::async_initiate<decltype(boost::asio::use_awaitable), void(Answer)>(
-        start, token);
+    EventQuery query{.after = after, .limit = limit, .composition = std::nullopt};
+    Result<std::vector<Event>> answer = co_await read_events(std::move(query));
     if (!answer) co_return refuse(problem::kInternalError, answer.error().message, answer.error().code);
     co_return *std::move(answer);
 }

@@ -260,10 +260,18 @@ std::vector<Host> Core::hosts() const {
     std::vector<Host> hosts;
     for (const auto& [id, known] : inventory_.hosts()) {
         Host host = known;
-        for (const CompositionId& one : agents_.at(id)->active) host.composed += held_size(find(one)->c);
+        host.composed = composed(id);
         hosts.push_back(std::move(host));
     }
     return hosts;
+}
+
+Bytes Core::composed(const HostId& host) const {
+    Bytes sum;
+    const auto agent = agents_.find(host);
+    if (agent == agents_.end()) return sum;
+    for (const CompositionId& one : agent->second->active) sum += held_size(find(one)->c);
+    return sum;
 }
 
 Readiness Core::readiness() const {

@@ -134,12 +134,14 @@ void Core::publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revisi
     note_memory(draft);
     const Composition before = std::exchange(entry->c, std::move(draft.c));
     const Composition& c = entry->c;
+    meters_->note_steps(before.revision == 0 ? Composition{} : before, c);
     if (before.revision == 0) add_entry(entry);
     if (c.phase_started != before.phase_started) {
         entry->waited_before_ms = 0;
         for (const auto& [number, job] : entry->jobs) job->waited_ms = 0;
     }
     publish_parts(entry, before);
+    if (before.revision != 0 && !is_end(c.state)) tenants_.hold(c);
     if (c.state != before.state) {
         if (c.state == CompositionState::kOnline && !before.was_online) {
             meters_->to_online.observe(to_ms(c.updated - c.created) / 1000);
@@ -189,6 +191,7 @@ void Core::add_entry(const EntryPtr& entry) {
         return;
     }
     if (c.state == CompositionState::kDegraded && c.placement.reprovide) degraded_.insert(c.id);
+    tenants_.hold(c);
     agents_.at(c.host)->active.insert(c.id);
     for (const Part& part : c.parts)
         if (!is_end(part.state)) switches_.at(part.where.switch_id)->active.insert({c.id, part.number});
@@ -206,6 +209,7 @@ void Core::end_of_life(const EntryPtr& entry) {
                                     {"host", c.host},
                                     {"state", to_string(c.state)},
                                     {"reason", c.reason ? c.reason->detail : std::string()}});
+    tenants_.let_go(c.id);
     AgentState& agent = *agents_.at(c.host);
     agent.active.erase(c.id);
     for (const Part& part : c.parts) agent.regions.erase({c.id, part.region});

@@ -45,7 +45,13 @@ boost::asio::awaitable<Outcome<Composition>> Manager::wait(CompositionId id, Com
                                                            Milliseconds timeout) {
     return core_->wait(std::move(id), state, timeout);
 }
+boost::asio::awaitable<Outcome<History>> Manager::history(CompositionId id, std::uint64_t after,
+                                                          std::size_t limit) {
+    return core_->history(std::move(id), after, limit);
+}
 
+const Inventory& Manager::inventory() const { return core_->inventory(); }
+Bytes Manager::composed(const HostId& host) const { return core_->composed(host); }
 Pool Manager::pool() const { return core_->inventory().pool(); }
 std::vector<Host> Manager::hosts() const { return core_->hosts(); }
 std::vector<Switch> Manager::switches() const {
@@ -59,6 +65,7 @@ std::vector<Device> Manager::devices() const {
     return list;
 }
 Topology Manager::topology() const { return {hosts(), switches(), devices()}; }
+std::vector<TenantStatus> Manager::tenants() const { return core_->tenants(); }
 Readiness Manager::readiness() const { return core_->readiness(); }
 
 boost::asio::awaitable<Outcome<DesiredState>> Manager::desired(HostId host,
@@ -78,5 +85,6 @@ boost::asio::awaitable<Outcome<std::vector<Event>>> Manager::events(std::uint64_
     return core_->events(after, limit, timeout);
 }
 std::uint64_t Manager::last_event() const { return core_->last_event(); }
+std::uint64_t Manager::oldest_event() const { return core_->oldest_event(); }
 
 }  // namespace memtide::fm

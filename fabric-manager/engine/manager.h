@@ -20,12 +20,14 @@
 #include "fabric-manager/model/event.h"
 #include "fabric-manager/model/fabric.h"
 #include "fabric-manager/model/problem.h"
+#include "fabric-manager/model/tenant.h"
 #include "fabric-manager/model/time.h"
 
 namespace memtide::fm {
 
 class Core;
 class FmApiClient;
+class Inventory;
 class Store;
 
 using FmApiClients = std::map<SwitchId, std::shared_ptr<FmApiClient>>;
@@ -59,6 +61,7 @@ struct ManagerConfig {
     // Memory of the pool that is kept free for those whose placement may use it: the larger of the two.
     Bytes reserve;
     std::uint8_t reserve_percent = 0;
+    Tenants tenants;
     int erase_attempts = 3;           // then the LD is quarantined
     std::size_t keep_ended = 10'000;  // ended compositions that stay readable
     std::size_t keep_events = 100'000;
@@ -87,11 +90,27 @@ struct CompositionQuery {
     std::size_t limit = 100;
     std::optional<HostId> host;
     std::optional<CompositionState> state;
+    std::optional<std::string> tenant;
+    std::optional<SwitchId> switch_id;  // through which it is bound
+    std::optional<DeviceId> device;     // whose memory it is
+    // A label it must have, and the value when there is one here.
+    std::optional<std::pair<std::string, std::optional<std::string>>> label;
 };
 struct CompositionPage {
     std::vector<Composition> items;     // in order of creation
-    std::optional<std::uint64_t> next;  // `after` of the next page
+    std::optional<std::uint64_t> next;  // `after` of the next page; a page may be short, even empty
 };
+
+// What is known of a composition's life beside the composition itself.
+struct History {
+    Composition composition;    // its steps with their times are always complete
+    std::vector<Event> events;  // about it, oldest first
+    bool more = false;          // there are later ones
+    bool complete = false;      // none of them has been forgotten (`limits: events`)
+};
+
+// Says whether a change may be made, seeing the composition's revision right before it.
+using Precondition = std::function<bool(std::uint64_t revision)>;
 
 struct Readiness {
     bool ready = false;                // requests are answered from an inventory that has been read
@@ -121,8 +140,8 @@ class Manager {
     boost::asio::awaitable<void> stop();
 
     // --- Compositions ---
-    // Problems: unknown-host, size-zero, size-not-multiple, the refusals of placement, idempotency-conflict,
-    // storage-full, internal-error.
+    // Problems: unknown-host, size-zero, size-not-multiple, the refusals of placement and of check_tenant(),
+    // idempotency-conflict, storage-full, internal-error.
     boost::asio::awaitable<Outcome<Created>> create(CompositionRequest request,
                                                     std::optional<IdempotencyKey> key);
     // The same without doing anything: what the composition would be (a dry run).
@@ -134,6 +153,7 @@ class Manager {
     boost::asio::awaitable<Outcome<Composition>> change(CompositionId id, CompositionChangeRequest request,
                                                         Precondition precondition = {});
     // Asks for the release; the composition then goes on by itself. Asking again is fine and may add force.
+    // With a precondition nothing happens unless it holds; no other change comes in between.
     // Problems: unknown-composition, composition-ended, precondition-failed, storage-full, internal-error.
     boost::asio::awaitable<Outcome<Composition>> release(CompositionId id, bool force,
                                                          Precondition precondition = {});
@@ -143,13 +163,22 @@ class Manager {
     // then.
     boost::asio::awaitable<Outcome<Composition>> wait(CompositionId id, CompositionState state,
                                                       Milliseconds timeout);
+    // Its events with ids above `after`, at most `limit`. Problems: unknown-composition, internal-error.
+    boost::asio::awaitable<Outcome<History>> history(CompositionId id, std::uint64_t after,
+                                                     std::size_t limit);
 
     // --- Inventory, as last seen ---
+    // All of it, without a copy; changes whenever the calling coroutine waits for something.
+    [[nodiscard]] const Inventory& inventory() const;
+    // How much the host has, in compositions that have not ended.
+    [[nodiscard]] Bytes composed(const HostId& host) const;
     [[nodiscard]] Pool pool() const;
     [[nodiscard]] std::vector<Host> hosts() const;
     [[nodiscard]] std::vector<Switch> switches() const;
     [[nodiscard]] std::vector<Device> devices() const;
     [[nodiscard]] Topology topology() const;
+    // Those of the configuration, by name.
+    [[nodiscard]] std::vector<TenantStatus> tenants() const;
     [[nodiscard]] Readiness readiness() const;
 
     // --- Agent channel ---
@@ -167,6 +196,8 @@ class Manager {
                                                                Milliseconds timeout);
     // Where a subscriber that wants only new events starts.
     [[nodiscard]] std::uint64_t last_event() const;
+    // The oldest that is still kept: who has seen none since before it has missed something.
+    [[nodiscard]] std::uint64_t oldest_event() const;
 
   private:
     explicit Manager(std::shared_ptr<Core> core);

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+
 #include "common/metrics/registry.h"
 #include "fabric-manager/engine/core.h"
 
@@ -24,11 +29,29 @@ struct Core::Meters {
           to_online(r.histogram("memtide_fm_compose_seconds", "From the request to Online",
                                 metrics::duration_bounds())),
           overhead(r.histogram("memtide_fm_compose_overhead_seconds", "The manager's own share of it",
-                               metrics::duration_bounds())) {}
+                               metrics::duration_bounds())) {
+        for (const char* name :
+             {"place", "erase-before-bind", "allocate", "bind", "online", "drain", "unbind", "erase"})
+            steps[name] = &r.histogram("memtide_fm_step_duration_seconds",
+                                       "Time of the steps of compositions, from begin to end",
+                                       metrics::duration_bounds(), {{"step", name}});
+    }
+
+    // Observes each step of `now` that was not over in `before`.
+    void note_steps(const Composition& before, const Composition& now) const {
+        for (std::size_t i = 0; i < now.steps.size(); ++i) {
+            const Step& step = now.steps[i];
+            if (!step.ended || (i < before.steps.size() && before.steps[i].ended)) continue;
+            const auto histogram = steps.find(step.name);
+            if (histogram == steps.end()) continue;
+            histogram->second->observe(std::max(0.0, to_ms(*step.ended - step.started) / 1000));
+        }
+    }
 
     metrics::Counter &created, &adopted, &released, &failed, &retries, &journal_errors;
     metrics::Gauge &active, &capacity, &free, &composed, &quarantined;
     metrics::Histogram &journal, &to_online, &overhead;
+    std::map<std::string, metrics::Histogram*, std::less<>> steps;  // by name; others are not measured
 };
 
 }  // namespace memtide::fm

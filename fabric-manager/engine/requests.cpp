@@ -45,6 +45,8 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
         std::optional<Outcome<Created>> before = co_await replay(*key);
         if (before) co_return *std::move(before);
     }
+    if (Outcome<> fits = check_tenant(config_.tenants, tenants_, request); !fits)
+        co_return std::unexpected(std::move(fits.error()));
     Outcome<Plan> plan = place(inventory_, placement_request(request));
     if (!plan) co_return std::unexpected(plan.error());
     auto entry =
@@ -52,6 +54,7 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     // The claim keeps others away while the journal entry is on its way.
     if (const Result<> claimed = inventory_.claim(entry->c); !claimed)
         co_return refuse(problem::kInternalError, claimed.error().message, ErrorCode::kInternal);
+    tenants_.hold(entry->c);
     if (key) keys_[key->key] = Key{key->body_hash, std::nullopt};
 
     Change change = [&](Draft& draft) {
@@ -70,6 +73,7 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     }
     if (!durable) {
         inventory_.release(entry->c.id);
+        tenants_.let_go(entry->c.id);
         co_return refuse_for_store(durable.error());
     }
     meters_->created.add();
@@ -80,6 +84,8 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
 
 // Where it would go now, without anything being done: a composition that is none.
 Outcome<Composition> Core::plan(CompositionRequest request) {
+    if (Outcome<> fits = check_tenant(config_.tenants, tenants_, request); !fits)
+        return std::unexpected(std::move(fits.error()));
     Outcome<Plan> plan = place(inventory_, placement_request(request));
     if (!plan) return std::unexpected(plan.error());
     const std::uint64_t sequence = next_sequence_;
@@ -222,19 +228,47 @@ Outcome<Composition> Core::get(const CompositionId& id) const {
     return entry->c;
 }
 
+namespace {
+
+bool fits(const Composition& c, const CompositionQuery& query) {
+    if (query.host && c.host != *query.host) return false;
+    if (query.state && c.state != *query.state) return false;
+    if (query.tenant && c.tenant != *query.tenant) return false;
+    const auto is_there = [&](const Part& part) {
+        return (!query.switch_id || part.where.switch_id == *query.switch_id) &&
+               (!query.device || part.memory.device == *query.device);
+    };
+    if ((query.switch_id || query.device) && std::ranges::none_of(c.parts, is_there)) return false;
+    if (!query.label) return true;
+    const auto label = c.labels.find(query.label->first);
+    return label != c.labels.end() && (!query.label->second || label->second == *query.label->second);
+}
+
+}  // namespace
+
 CompositionPage Core::list(const CompositionQuery& query) const {
+    // Among a hundred thousand a filter may fit none: a page says so in pieces, and others get their turn.
+    constexpr std::size_t kMostLookedAt = 10'000;
     CompositionPage page;
+    std::uint64_t last = query.after;
+    std::size_t looked_at = 0;
     for (auto it = by_sequence_.upper_bound(query.after); it != by_sequence_.end(); ++it) {
         const Composition& c = it->second->c;
-        if (query.host && c.host != *query.host) continue;
-        if (query.state && c.state != *query.state) continue;
-        if (page.items.size() == query.limit) {
-            page.next = page.items.empty() ? query.after : page.items.back().sequence;
+        const bool fitting = fits(c, query);
+        if (++looked_at > kMostLookedAt || (fitting && page.items.size() == query.limit)) {
+            page.next = last;
             break;
         }
-        page.items.push_back(c);
+        if (fitting) page.items.push_back(c);
+        last = it->first;
     }
     return page;
+}
+
+std::vector<TenantStatus> Core::tenants() const {
+    std::vector<TenantStatus> result;
+    for (const auto& [name, quota] : config_.tenants) result.push_back({name, quota, tenants_.used(name)});
+    return result;
 }
 
 Async<Outcome<Composition>> Core::wait(CompositionId id, CompositionState state, Milliseconds timeout) {

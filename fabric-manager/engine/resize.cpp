@@ -43,8 +43,11 @@ Outcome<Composition> Core::resized(const Composition& before, Bytes size) {
     }
     c.size = size;
     if (missing.value == 0) return c;
-    PlacementRequest request =
-        placement_request({c.host, missing, c.placement, c.tenant, {}, std::nullopt});
+    const CompositionRequest more{c.host, missing, c.placement, c.tenant, {}, std::nullopt};
+    if (size > has)
+        if (Outcome<> fits = check_tenant(config_.tenants, tenants_, more, 0); !fits)
+            return std::unexpected(std::move(fits.error()));
+    PlacementRequest request = placement_request(more);
     const auto stay = std::ranges::count_if(c.parts, is_lasting);
     request.most_parts = static_cast<std::uint8_t>(kMostParts - std::min<std::ptrdiff_t>(stay, kMostParts));
     Outcome<Plan> plan = place(inventory_, request);
@@ -100,6 +103,7 @@ Async<Outcome<Composition>> Core::do_change(EntryPtr entry, CompositionChangeReq
                 if (c.part(part.number) == nullptr) claimed.push_back({c.id, part.number});
             if (c.phase_started == Time{}) wanted->phase_started = now();
             c = *std::move(wanted);
+            tenants_.hold(c);
         }
         if (request.labels) c.labels = *request.labels;
         if (request.ttl) renew(c, *request.ttl);
@@ -109,6 +113,7 @@ Async<Outcome<Composition>> Core::do_change(EntryPtr entry, CompositionChangeReq
     if (refused) co_return std::unexpected(*std::move(refused));
     if (!durable) {
         for (const PartId& id : claimed) inventory_.release(id);
+        if (!is_end(entry->c.state)) tenants_.hold(entry->c);
         co_return refuse_for_store(durable.error());
     }
     Composition answer = entry->c;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -94,6 +95,10 @@ class FmApiClient {
     virtual void close() = 0;
 };
 
+// Told of every command that was sent: how long its round trip took, and whether it was answered at all.
+using RoundTripObserver =
+    std::function<void(fmapi::Opcode opcode, std::chrono::nanoseconds took, bool answered)>;
+
 struct ClientOptions {
     std::string address;  // "tcp://host:port" or "unix:///path"
     std::chrono::milliseconds connect_timeout{2000};
@@ -101,6 +106,7 @@ struct ClientOptions {
     // Endpoint ids for the MCTP header; 0 suits a point-to-point stream.
     std::uint8_t own_endpoint = 0;
     std::uint8_t switch_endpoint = 0;
+    RoundTripObserver observer = {};
 };
 
 // A client that connects when it is first used, and again whenever it has to. Fails with kInvalidArgument on

@@ -38,8 +38,11 @@ asio::awaitable<Result<fmapi::Message>> Session::exchange(std::shared_ptr<Sessio
             } else {
                 const fmapi::Message request =
                     fmapi::make_request(opcode, ++self->last_tag_, std::move(payload));
+                const auto began = steady_clock::now();
                 answer = co_await self->exchange_in_turn(request);
                 self->connection_.clear_deadline();
+                if (self->options_.observer)
+                    self->options_.observer(opcode, steady_clock::now() - began, answer.has_value());
             }
         }
     } catch (const boost::system::system_error&) {

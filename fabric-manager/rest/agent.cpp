@@ -27,6 +27,7 @@ Answer get_desired(Context& context, http::Request request) {
     if (!after) co_return answer(after.error());
     const auto patience = timeout(request, kPoll, kLongestPoll);
     if (!patience) co_return answer(patience.error());
+    request = {};  // ten thousand agents wait here
     // Asked first without waiting, so that only hosts that exist are remembered as being there.
     auto desired = co_await context.manager.desired(host, std::nullopt, Milliseconds(0));
     if (!desired) co_return answer_for_host(desired.error());

@@ -1,5 +1,6 @@
 #include "fabric-manager/rest/agent_contacts.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace memtide::fm {
@@ -21,6 +22,11 @@ bool AgentContacts::connected(const HostId& host, Clock::time_point now) const {
     const auto found = contacts_.find(host);
     if (found == contacts_.end()) return false;
     return found->second.open_polls > 0 || now - found->second.last <= kGrace;
+}
+
+std::size_t AgentContacts::connected_count(Clock::time_point now) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(contacts_, [&](const auto& one) { return connected(one.first, now); }));
 }
 
 }  // namespace memtide::fm

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <map>
 
 #include "common/base/ids.h"
@@ -30,6 +31,7 @@ class AgentContacts {
 
     void touch(const HostId& host, Clock::time_point now = Clock::now());
     [[nodiscard]] bool connected(const HostId& host, Clock::time_point now = Clock::now()) const;
+    [[nodiscard]] std::size_t connected_count(Clock::time_point now = Clock::now()) const;
 
   private:
     struct Contact {

@@ -1,50 +1,25 @@
 #include "fabric-manager/rest/answer.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <utility>
 
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
 
+#include "common/json/write.h"
+#include "fabric-manager/rest/problem_table.h"
 #include "fabric-manager/rest/text.h"
 
 namespace memtide::fm {
 
 unsigned status_of(const Problem& refusal) {
-    static constexpr std::array<std::pair<std::string_view, unsigned>, 26> table{{
-        {problem::kInvalidJson, 400},
-        {problem::kInvalidRequest, 400},
-        {problem::kNotFound, 404},
-        {problem::kUnknownComposition, 404},
-        {problem::kNoFittingDevice, 409},
-        {problem::kExceedsFree, 409},
-        {problem::kNoFreeVppb, 409},
-        {problem::kReserved, 409},
-        {problem::kLimitExceeded, 409},
-        {problem::kNotOnline, 409},
-        {problem::kCannotShrink, 409},
-        {problem::kIdempotencyConflict, 409},
-        {problem::kCompositionEnded, 409},
-        {problem::kPreconditionFailed, 412},
-        {problem::kUnsupportedMediaType, 415},
-        {problem::kUnknownHost, 422},
-        {problem::kBadPlacement, 422},
-        {problem::kSizeZero, 422},
-        {problem::kSizeNegative, 422},
-        {problem::kSizeNotMultiple, 422},
-        {problem::kExceedsCapacity, 422},
-        {problem::kExceedsLargestDevice, 422},
-        {problem::kNotYourComposition, 422},
-        {problem::kHostNotReachable, 503},
-        {problem::kShuttingDown, 503},
-        {problem::kStorageFull, 507},
-    }};
-    const auto* const found = std::ranges::find(table, std::string_view(refusal.code),
-                                                &std::pair<std::string_view, unsigned>::first);
-    return found == table.end() ? 500 : found->second;
+    const auto table = problem_table();
+    const auto found = std::ranges::find(table, std::string_view(refusal.code), &ProblemRow::code);
+    if (found == table.end()) return 500;
+    if (found->status != 0) return found->status;
+    // Of those with several, what a handler refuses for: a body's host, a parameter.
+    return found->code == problem::kUnknownHost ? 422 : 400;
 }
 
 http::Response answer(const Problem& refusal) {
@@ -59,19 +34,56 @@ http::Response answer(const Problem& refusal) {
 }
 
 http::Response answer(unsigned status, const boost::json::object& body) {
-    return http::json_response(status, boost::json::serialize(body));
+    return http::json_response(status, json::write(body));
 }
 
+namespace {
+
+bool same_word(std::string_view a, std::string_view b) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+    return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+std::string_view trimmed(std::string_view text) {
+    while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
+    while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
+    return text;
+}
+
+// Of the parameters behind a media type only a charset says something, and JSON has only one (RFC 8259, 8.1).
+bool has_other_charset(std::string_view parameters) {
+    while (!parameters.empty()) {
+        const std::string_view one = trimmed(parameters.substr(0, parameters.find(';')));
+        parameters.remove_prefix(std::min(parameters.size(), parameters.find(';')));
+        if (!parameters.empty()) parameters.remove_prefix(1);
+        const auto equals = one.find('=');
+        if (equals == std::string_view::npos || !same_word(trimmed(one.substr(0, equals)), "charset"))
+            continue;
+        std::string_view charset = trimmed(one.substr(equals + 1));
+        if (charset.size() >= 2 && charset.starts_with('"') && charset.ends_with('"'))
+            charset = charset.substr(1, charset.size() - 2);
+        if (!same_word(charset, "utf-8")) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
 std::optional<Problem> check_media_type(const http::Request& request) {
-    constexpr std::string_view kJson = "application/json";
+    const auto refused = [](std::string detail) {
+        return Problem{std::string(problem::kUnsupportedMediaType), std::move(detail)};
+    };
+    const std::string_view coding = trimmed(request.header("Content-Encoding").value_or(""));
+    if (!coding.empty() && !same_word(coding, "identity"))
+        return refused(fmt::format("the Content-Encoding is {}; send the body as it is", coding));
     const std::string_view given = request.header("Content-Type").value_or("");
-    std::string_view type = given.substr(0, given.find(';'));
-    while (type.ends_with(' ') || type.ends_with('\t')) type.remove_suffix(1);
-    const auto same = [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); };
-    if (std::ranges::equal(kJson, type, same)) return std::nullopt;
-    return Problem{std::string(problem::kUnsupportedMediaType),
-                   given.empty() ? "the request has no Content-Type; send application/json"
-                                 : fmt::format("the Content-Type is {}; send application/json", given)};
+    if (given.empty()) return refused("the request has no Content-Type; send application/json");
+    const std::string_view type = given.substr(0, given.find(';'));
+    if (!same_word(trimmed(type), "application/json"))
+        return refused(fmt::format("the Content-Type is {}; send application/json", given));
+    if (has_other_charset(given.substr(type.size())))
+        return refused(fmt::format("the Content-Type is {}; JSON is always in UTF-8", given));
+    return std::nullopt;
 }
 
 namespace {
@@ -125,11 +137,22 @@ Outcome<bool> flag(const http::Request& request, std::string_view name) {
     return bad_query(name, *given, "true or false");
 }
 
-boost::json::object list_of(boost::json::array items, std::optional<std::string> next) {
-    boost::json::object result;
-    result["items"] = std::move(items);
-    result["next"] = next ? boost::json::value(*next) : boost::json::value(nullptr);
-    return result;
+Outcome<std::optional<bool>> choice(const http::Request& request, std::string_view name) {
+    if (!request.query_value(name)) return std::nullopt;
+    const auto value = flag(request, name);
+    if (!value) return std::unexpected(value.error());
+    return *value;
+}
+
+void ListAnswer::add(const boost::json::object& item) {
+    if (size_++ > 0) text_ += ',';
+    json::append(text_, item);
+}
+
+http::Response ListAnswer::finish(const std::optional<std::string>& next) {
+    const boost::json::value token = next ? boost::json::value(*next) : boost::json::value(nullptr);
+    text_ += "],\"next\":" + json::write(token) + "}";
+    return http::json_response(200, std::move(text_));
 }
 
 }  // namespace memtide::fm

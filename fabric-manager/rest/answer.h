@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
 #include "common/base/error.h"
@@ -23,6 +22,7 @@ inline constexpr std::string_view kUnsupportedMediaType = "unsupported-media-typ
 inline constexpr std::string_view kSizeNegative = "size-negative";
 inline constexpr std::string_view kNotFound = "not-found";
 inline constexpr std::string_view kShuttingDown = "shutting-down";
+inline constexpr std::string_view kForbidden = "forbidden";
 }  // namespace problem
 
 // The HTTP status that goes with a problem.
@@ -45,6 +45,21 @@ Outcome<std::optional<std::uint64_t>> number(const http::Request& request, std::
 Outcome<bool> flag(const http::Request& request, std::string_view name);
 std::optional<std::uint64_t> parse_number(std::string_view text);
 
-boost::json::object list_of(boost::json::array items, std::optional<std::string> next);
+// nullopt when the parameter is not given; "true", "false", "1" and "0" otherwise.
+Outcome<std::optional<bool>> choice(const http::Request& request, std::string_view name);
+
+// {"items": [...], "next": ...}, item by item: a page of devices is a megabyte of text, and several of
+// objects.
+class ListAnswer {
+  public:
+    void add(const boost::json::object& item);
+    [[nodiscard]] std::size_t size() const { return size_; }
+    // `next`: the token of the next page; nullopt on the last.
+    http::Response finish(const std::optional<std::string>& next);
+
+  private:
+    std::string text_ = "{\"items\":[";
+    std::size_t size_ = 0;
+};
 
 }  // namespace memtide::fm

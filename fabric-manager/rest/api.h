@@ -8,11 +8,14 @@
 
 namespace memtide::fm {
 
+class Gate;
 class Manager;
 
 struct RestOptions {
     // A comment on quiet event streams, so that both ends notice a dead connection.
     std::chrono::milliseconds heartbeat{15'000};
+    // Decides who may do what; it outlives the RestApi. Null, in tests: everybody may do everything.
+    Gate* gate = nullptr;
 };
 
 // The REST interface of a manager: translates, decides nothing. Every route is a row of the table in
@@ -29,7 +32,7 @@ class RestApi {
 
   private:
     struct Impl;
-    std::unique_ptr<Impl> impl_;
+    std::shared_ptr<Impl> impl_;  // metrics look at it as long as it is there
 };
 
 }  // namespace memtide::fm

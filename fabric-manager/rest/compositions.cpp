@@ -1,10 +1,12 @@
 // Compositions: asking for memory, watching it come, giving it back.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "fabric-manager/rest/answer.h"
+#include "fabric-manager/rest/conditional.h"
 #include "fabric-manager/rest/context.h"
 #include "fabric-manager/rest/from_json.h"
 #include "fabric-manager/rest/handlers.h"
@@ -16,11 +18,9 @@ namespace {
 constexpr Milliseconds kWait{30'000};
 constexpr Milliseconds kLongestWait{300'000};
 
-std::string etag(const Composition& composition) { return fmt::format("\"{}\"", composition.revision); }
-
 http::Response answer_with(unsigned status, const Composition& composition) {
     http::Response response = answer(status, to_json(composition));
-    response.headers["ETag"] = etag(composition);
+    response.headers["ETag"] = etag_of(composition);
     return response;
 }
 
@@ -32,7 +32,10 @@ Outcome<std::optional<IdempotencyKey>> idempotency_key(const http::Request& requ
     if (key->empty() || key->size() > 255 || !visible)
         return refuse(problem::kInvalidRequest,
                       "the Idempotency-Key must be 1 to 255 visible ASCII characters");
-    return IdempotencyKey{std::string(*key), fingerprint(wanted)};
+    // Each tenant has its own keys. No other key looks like that: they have no spaces.
+    const Principal& caller = caller_of(request);
+    std::string own = caller.is_tenant() ? caller.tenant.value_or("") + " " : std::string();
+    return IdempotencyKey{std::move(own) + std::string(*key), fingerprint(wanted)};
 }
 
 Outcome<CompositionState> state_named(std::string_view text) {
@@ -43,6 +46,11 @@ Outcome<CompositionState> state_named(std::string_view text) {
                               text));
 }
 
+Problem no_page(std::string_view token) {
+    return {std::string(problem::kInvalidRequest),
+            fmt::format("\"{}\" is no page; use the \"next\" of the page before", token)};
+}
+
 Outcome<CompositionQuery> query_of(const http::Request& request) {
     const auto page = paging(request);
     if (!page) return std::unexpected(page.error());
@@ -50,9 +58,7 @@ Outcome<CompositionQuery> query_of(const http::Request& request) {
     query.limit = page->limit;
     if (!page->page.empty()) {
         const auto after = parse_number(page->page);
-        if (!after)
-            return refuse(problem::kInvalidRequest,
-                          fmt::format("\"{}\" is no page; use the \"next\" of the page before", page->page));
+        if (!after) return std::unexpected(no_page(page->page));
         query.after = *after;
     }
     if (const auto host = request.query_value("host")) query.host = HostId(std::string(*host));
@@ -60,6 +66,21 @@ Outcome<CompositionQuery> query_of(const http::Request& request) {
         const auto named = state_named(*state);
         if (!named) return std::unexpected(named.error());
         query.state = *named;
+    }
+    if (const auto tenant = request.query_value("tenant")) query.tenant = std::string(*tenant);
+    // Another tenant's list is as empty as one of a tenant that does not exist.
+    if (const Principal& caller = caller_of(request); caller.is_tenant()) {
+        const bool foreign = !caller.tenant || (query.tenant && query.tenant != caller.tenant);
+        if (foreign) query.after = std::numeric_limits<std::uint64_t>::max();
+        query.tenant = caller.tenant;
+    }
+    if (const auto at = request.query_value("switch")) query.switch_id = SwitchId(std::string(*at));
+    if (const auto device = request.query_value("device")) query.device = DeviceId(std::string(*device));
+    if (const auto label = request.query_value("label")) {
+        const auto equals = label->find('=');
+        std::optional<std::string> value;
+        if (equals != std::string_view::npos) value = std::string(label->substr(equals + 1));
+        query.label.emplace(std::string(label->substr(0, equals)), std::move(value));
     }
     return query;
 }
@@ -71,24 +92,27 @@ boost::json::object plan_json(const Composition& planned) {
     return result;
 }
 
-CompositionId id_of(const http::Request& request) { return CompositionId(request.path_parameters.at("id")); }
-
-// If-Match (RFC 9110, 13.1.1): "*" or a list of entity tags, one of which must be the composition's.
-Precondition precondition_of(const http::Request& request) {
-    const auto wanted = request.header("If-Match");
-    if (!wanted || *wanted == "*") return {};
-    return [list = std::string(*wanted)](std::uint64_t revision) {
-        const std::string now = fmt::format("\"{}\"", revision);
-        for (std::string_view rest = list; !rest.empty();) {
-            std::string_view tag = rest.substr(0, rest.find(','));
-            rest.remove_prefix(std::min(rest.size(), tag.size() + 1));
-            while (tag.starts_with(' ')) tag.remove_prefix(1);
-            while (tag.ends_with(' ')) tag.remove_suffix(1);
-            if (tag == now) return true;
-        }
-        return false;
-    };
+// With If-Match, only the revisions that it lists may be changed.
+Outcome<Precondition> precondition_of(const http::Request& request) {
+    const auto tags = if_match(request);
+    if (!tags) return std::unexpected(tags.error());
+    if (!*tags) return Precondition{};
+    return Precondition([list = **tags](std::uint64_t now) { return matches_revision(list, now); });
 }
+
+// What a tenant asks for is its own.
+std::optional<Problem> charge_to(const Principal& caller, CompositionRequest& wanted) {
+    if (!caller.is_tenant()) return std::nullopt;
+    if (wanted.placement.use_reserve)
+        return Problem{std::string(problem::kForbidden), "a tenant may not use the reserve of the pool"};
+    if (!wanted.tenant) wanted.tenant = caller.tenant;
+    if (wanted.tenant == caller.tenant) return std::nullopt;
+    return Problem{std::string(problem::kForbidden),
+                   fmt::format("a token of the tenant {} cannot compose for another tenant",
+                               caller.tenant.value_or(""))};
+}
+
+CompositionId id_of(const http::Request& request) { return CompositionId(request.path_parameters.at("id")); }
 
 }  // namespace
 
@@ -96,6 +120,7 @@ Answer create_composition(Context& context, http::Request request) {
     if (const auto wrong = check_media_type(request)) co_return answer(*wrong);
     auto wanted = read_composition_request(request.body);
     if (!wanted) co_return answer(wanted.error());
+    if (const auto refused = charge_to(caller_of(request), *wanted)) co_return answer(*refused);
     const auto dry_run = flag(request, "dryRun");
     if (!dry_run) co_return answer(dry_run.error());
     if (*dry_run) {
@@ -116,12 +141,11 @@ Answer list_compositions(Context& context, http::Request request) {
     const auto query = query_of(request);
     if (!query) co_return answer(query.error());
     const CompositionPage page = context.manager.list(*query);
-    boost::json::array items;
-    items.reserve(page.items.size());
-    for (const Composition& composition : page.items) items.push_back(to_json(composition));
+    ListAnswer list;
+    for (const Composition& composition : page.items) list.add(to_json(composition));
     std::optional<std::string> next;
     if (page.next) next = std::to_string(*page.next);
-    co_return answer(200, list_of(std::move(items), std::move(next)));
+    co_return list.finish(next);
 }
 
 Answer get_composition(Context& context, http::Request request) {
@@ -142,18 +166,29 @@ Answer change_composition(Context& context, http::Request request) {
     if (const auto wrong = check_media_type(request)) co_return answer(*wrong);
     auto wanted = read_composition_change(request.body);
     if (!wanted) co_return answer(wanted.error());
-    Precondition precondition = precondition_of(request);
+    auto precondition = precondition_of(request);
+    if (!precondition) co_return answer(precondition.error());
     const auto changed =
-        co_await context.manager.change(id_of(request), *std::move(wanted), std::move(precondition));
+        co_await context.manager.change(id_of(request), *std::move(wanted), *std::move(precondition));
     co_return changed ? answer_with(202, *changed) : answer(changed.error());
 }
 
 Answer release_composition(Context& context, http::Request request) {
     const auto force = flag(request, "force");
     if (!force) co_return answer(force.error());
-    Precondition precondition = precondition_of(request);
-    const auto released = co_await context.manager.release(id_of(request), *force, std::move(precondition));
+    auto precondition = precondition_of(request);
+    if (!precondition) co_return answer(precondition.error());
+    const auto released = co_await context.manager.release(id_of(request), *force, *std::move(precondition));
     co_return released ? answer_with(202, *released) : answer(released.error());
+}
+
+Answer get_history(Context& context, http::Request request) {
+    const auto page = paging(request);
+    if (!page) co_return answer(page.error());
+    const auto after = page->page.empty() ? std::optional<std::uint64_t>(0) : parse_number(page->page);
+    if (!after) co_return answer(no_page(page->page));
+    const auto history = co_await context.manager.history(id_of(request), *after, page->limit);
+    co_return history ? answer(200, to_json(*history)) : answer(history.error());
 }
 
 }  // namespace memtide::fm

@@ -4,6 +4,7 @@
 #include "fabric-manager/engine/manager.h"
 #include "fabric-manager/rest/agent_contacts.h"
 #include "fabric-manager/rest/api.h"
+#include "fabric-manager/security/gate.h"
 
 namespace memtide::fm {
 

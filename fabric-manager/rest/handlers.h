@@ -17,6 +17,7 @@ Answer list_compositions(Context& context, http::Request request);
 Answer get_composition(Context& context, http::Request request);
 Answer change_composition(Context& context, http::Request request);
 Answer release_composition(Context& context, http::Request request);
+Answer get_history(Context& context, http::Request request);
 
 // inventory.cpp
 Answer get_pool(Context& context, http::Request request);
@@ -27,6 +28,10 @@ Answer get_switch(Context& context, http::Request request);
 Answer list_devices(Context& context, http::Request request);
 Answer get_device(Context& context, http::Request request);
 Answer get_topology(Context& context, http::Request request);
+
+// tenants.cpp
+Answer list_tenants(Context& context, http::Request request);
+Answer get_tenant(Context& context, http::Request request);
 
 // agent.cpp
 Answer get_desired(Context& context, http::Request request);

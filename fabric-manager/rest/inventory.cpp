@@ -1,5 +1,9 @@
-// What the fabric is made of, as last seen.
+// What the fabric is made of, as last seen. Lists are read where they are: only the items of the page are
+// written, whatever else there is.
+#include "fabric-manager/model/inventory.h"
+
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,76 +16,127 @@
 namespace memtide::fm {
 namespace {
 
-// One page of items in the order of their names; the token is the name of the last one before the page.
-template <typename Item, typename Write>
-http::Response page_of(const http::Request& request, std::vector<Item> items, Write write) {
+// One page of items in the order of their names; the token is the name of the last one of the page before, so
+// that what comes and goes meanwhile neither repeats nor hides another item.
+template <typename Key, typename Item, typename Fits, typename Write>
+http::Response page_of(const http::Request& request, const std::map<Key, Item>& items, Fits fits,
+                       Write write) {
     const auto page = paging(request);
     if (!page) return answer(page.error());
-    std::ranges::sort(items, {}, [](const Item& item) -> const std::string& { return item.id.value; });
-    boost::json::array result;
+    ListAnswer list;
     std::optional<std::string> next;
-    std::string last;
-    for (const Item& item : items) {
-        if (!page->page.empty() && item.id.value <= page->page) continue;
-        if (result.size() == page->limit) {
-            next = last;
+    const std::string* last = nullptr;
+    for (auto it = items.upper_bound(Key(page->page)); it != items.end(); ++it) {
+        if (!fits(it->second)) continue;
+        if (list.size() == page->limit) {
+            next = *last;
             break;
         }
-        result.push_back(write(item));
-        last = item.id.value;
+        list.add(write(it->second));
+        last = &it->first.value;
     }
-    return answer(200, list_of(std::move(result), next));
+    return list.finish(next);
 }
 
-template <typename Item, typename Write>
-http::Response one_of(const http::Request& request, std::string_view kind, const std::vector<Item>& items,
+template <typename Key, typename Item, typename Write>
+http::Response one_of(const http::Request& request, std::string_view kind, const std::map<Key, Item>& items,
                       Write write) {
     const std::string& name = request.path_parameters.at(std::string(kind));
-    for (const Item& item : items)
-        if (item.id.value == name) return answer(200, write(item));
+    const auto found = items.find(Key(name));
+    if (found != items.end()) return answer(200, write(found->second));
     return answer(
         Problem{std::string(problem::kNotFound), fmt::format("there is no {} named {}", kind, name)});
 }
 
 auto host_writer(const Context& context) {
-    return [&context](const Host& host) { return to_json(host, context.contacts.connected(host.id)); };
+    return [&context](const Host& host) {
+        return to_json(host, context.manager.composed(host.id), context.contacts.connected(host.id));
+    };
 }
 constexpr auto write_switch = [](const Switch& item) { return to_json(item); };
 constexpr auto write_device = [](const Device& device) { return to_json(device); };
+
+bool is_attached(const Host& host, std::string_view switch_name) {
+    return std::ranges::any_of(host.attach,
+                               [&](const HostAttachment& at) { return at.switch_id.value == switch_name; });
+}
+
+bool is_at_host(const Inventory& inventory, const Device& device, std::string_view host) {
+    return std::ranges::any_of(device.lds, [&](const LogicalDevice& ld) {
+        if (!ld.bound_at) return false;
+        const Host* const at = inventory.host_at(ld.bound_at->switch_id, ld.bound_at->vcs);
+        return at != nullptr && at->id.value == host;
+    });
+}
+
+// A filter that is not given fits everything.
+template <typename T, typename Fits>
+bool passes(const std::optional<T>& wanted, Fits fits) {
+    return !wanted || fits(*wanted);
+}
 
 }  // namespace
 
 Answer get_pool(Context& context, http::Request) { co_return answer(200, to_json(context.manager.pool())); }
 
 Answer list_hosts(Context& context, http::Request request) {
-    co_return page_of(request, context.manager.hosts(), host_writer(context));
+    const auto connected = choice(request, "connected");
+    if (!connected) co_return answer(connected.error());
+    const auto at = request.query_value("switch");
+    const auto fits = [&](const Host& host) {
+        return passes(at, [&](std::string_view name) { return is_attached(host, name); }) &&
+               passes(*connected, [&](bool yes) { return context.contacts.connected(host.id) == yes; });
+    };
+    co_return page_of(request, context.manager.inventory().hosts(), fits, host_writer(context));
 }
 Answer get_host(Context& context, http::Request request) {
-    co_return one_of(request, "host", context.manager.hosts(), host_writer(context));
+    co_return one_of(request, "host", context.manager.inventory().hosts(), host_writer(context));
 }
 
 Answer list_switches(Context& context, http::Request request) {
-    co_return page_of(request, context.manager.switches(), write_switch);
+    const auto up = choice(request, "up");
+    if (!up) co_return answer(up.error());
+    const auto fits = [&](const Switch& item) {
+        return passes(*up, [&](bool yes) { return item.up == yes; });
+    };
+    co_return page_of(request, context.manager.inventory().switches(), fits, write_switch);
 }
 Answer get_switch(Context& context, http::Request request) {
-    co_return one_of(request, "switch", context.manager.switches(), write_switch);
+    co_return one_of(request, "switch", context.manager.inventory().switches(), write_switch);
 }
 
 Answer list_devices(Context& context, http::Request request) {
-    co_return page_of(request, context.manager.devices(), write_device);
+    const auto present = choice(request, "present");
+    if (!present) co_return answer(present.error());
+    const auto at = request.query_value("switch");
+    const auto kind = request.query_value("kind");
+    if (kind && *kind != "sld" && *kind != "mld")
+        co_return answer(
+            Problem{std::string(problem::kInvalidRequest),
+                    fmt::format("the query parameter kind is \"{}\"; it must be sld or mld", *kind)});
+    const auto host = request.query_value("host");
+    const Inventory& inventory = context.manager.inventory();
+    const auto fits = [&](const Device& device) {
+        const bool is_sld = device.kind == DeviceKind::kSld;
+        return passes(at, [&](std::string_view name) { return device.switch_id.value == name; }) &&
+               passes(kind, [&](std::string_view name) { return (name == "sld") == is_sld; }) &&
+               passes(*present, [&](bool yes) { return device.present == yes; }) &&
+               passes(host, [&](std::string_view name) { return is_at_host(inventory, device, name); });
+    };
+    co_return page_of(request, inventory.devices(), fits, write_device);
 }
 Answer get_device(Context& context, http::Request request) {
-    co_return one_of(request, "device", context.manager.devices(), write_device);
+    co_return one_of(request, "device", context.manager.inventory().devices(), write_device);
 }
 
 Answer get_topology(Context& context, http::Request) {
-    const Topology topology = context.manager.topology();
+    const Inventory& inventory = context.manager.inventory();
     boost::json::array hosts;
-    for (const Host& host : topology.hosts) hosts.push_back(host_writer(context)(host));
+    for (const auto& [id, host] : inventory.hosts()) hosts.push_back(host_writer(context)(host));
     boost::json::array switches;
-    for (const Switch& item : topology.switches) switches.push_back(to_json(item));
+    for (const auto& [id, item] : inventory.switches()) switches.push_back(to_json(item));
     boost::json::array devices;
-    for (const Device& device : topology.devices) devices.push_back(to_json(device));
+    for (const auto& [id, device] : inventory.devices()) devices.push_back(to_json(device));
     boost::json::object body;
     body["hosts"] = std::move(hosts);
     body["switches"] = std::move(switches);

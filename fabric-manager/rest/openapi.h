@@ -4,7 +4,8 @@
 
 namespace memtide::fm {
 
-// openapi.json, which the build puts into the program.
+// openapi.json, which the build puts into the program, with what holds for every operation filled in: entity
+// tags, preconditions, refusals, and the codes of problem_table().
 std::string_view openapi_document();
 
 }  // namespace memtide::fm

@@ -24,10 +24,12 @@ Answer get_health(Context&, http::Request) {
     co_return answer(200, body);
 }
 
-Answer get_readiness(Context& context, http::Request) {
+// Whoever may not see the fabric is not told what is wrong with it.
+Answer get_readiness(Context& context, http::Request request) {
     const Readiness readiness = context.manager.readiness();
     boost::json::array reasons;
-    for (const std::string& reason : readiness.reasons) reasons.emplace_back(reason);
+    if (caller_of(request).has(Privilege::kReadFabric))
+        for (const std::string& reason : readiness.reasons) reasons.emplace_back(reason);
     boost::json::object body;
     body["ready"] = readiness.ready;
     body["reasons"] = std::move(reasons);

@@ -158,6 +158,20 @@ json::object to_json(const DesiredState& desired) {
             {"regions", array_of(desired.regions, one)}};
 }
 
+json::object to_json(const History& history) {
+    const Composition& c = history.composition;
+    json::value next = nullptr;
+    if (history.more && !history.events.empty()) next = std::to_string(history.events.back().id);
+    return {{"composition", c.id.value},
+            {"state", to_string(c.state)},
+            {"created", format_time(c.created)},
+            {"updated", format_time(c.updated)},
+            {"steps", array_of(c.steps, step_json)},
+            {"items", array_of(history.events, [](const Event& event) { return to_json(event); })},
+            {"next", std::move(next)},
+            {"complete", history.complete}};
+}
+
 json::object to_json(const Event& event) {
     return {{"id", event.id},
             {"time", format_time(event.time)},
@@ -289,6 +303,19 @@ json::object to_json(const Pool& pool) {
     return result;
 }
 
+json::object to_json(const TenantStatus& tenant) {
+    const TenantQuota& quota = tenant.quota;
+    json::value hosts = nullptr;
+    if (!quota.hosts.empty())
+        hosts = array_of(quota.hosts, [](const HostId& host) { return json::value(host.value); });
+    return {{"name", tenant.name},
+            {"bytes", tenant.used.bytes.value},
+            {"bytes_allowed", quota.bytes ? json::value(quota.bytes->value) : json::value(nullptr)},
+            {"compositions", tenant.used.compositions},
+            {"compositions_allowed", or_null(quota.compositions)},
+            {"hosts", std::move(hosts)}};
+}
+
 json::object to_json(const Switch& item) {
     return {{"name", item.id.value},
             {"address", item.address},
@@ -312,7 +339,7 @@ json::object to_json(const Device& device) {
             {"lds", array_of(device.lds, ld_json)}};
 }
 
-json::object to_json(const Host& host, bool connected) {
+json::object to_json(const Host& host, Bytes composed, bool connected) {
     const auto attachment = [](const HostAttachment& at) -> json::object {
         return {{"switch", at.switch_id.value}, {"vcs", at.vcs}};
     };
@@ -327,7 +354,7 @@ json::object to_json(const Host& host, bool connected) {
     };
     return {{"name", host.id.value},
             {"attach", array_of(host.attach, attachment)},
-            {"composed", host.composed.value},
+            {"composed", composed.value},
             {"revision", host.revision},
             {"agent", json::object{{"connected", connected},
                                    {"last_report", time_or_null(host.last_report)},

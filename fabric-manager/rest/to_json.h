@@ -14,8 +14,10 @@ boost::json::object to_json(const DesiredState& desired);
 boost::json::object to_json(const Event& event);
 boost::json::object to_json(const Pool& pool);
 boost::json::object to_json(const Switch& item);
+boost::json::object to_json(const TenantStatus& tenant);
 boost::json::object to_json(const Device& device);
-// `connected`: whether the host's agent has called lately.
-boost::json::object to_json(const Host& host, bool connected);
+// `composed`: what it has in compositions; `connected`: whether its agent has called lately.
+boost::json::object to_json(const Host& host, Bytes composed, bool connected);
+boost::json::object to_json(const History& history);
 
 }  // namespace memtide::fm

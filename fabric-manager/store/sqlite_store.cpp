@@ -39,13 +39,17 @@ struct Statements {
           event(db, "INSERT INTO events(id, body) VALUES(?,?)"),
           forget_events(db, "DELETE FROM events WHERE id<=?"),
           events(db, "SELECT body FROM events WHERE id>? ORDER BY id LIMIT ?"),
+          history(db,
+                  "SELECT body FROM events WHERE json_extract(body,'$.composition')=? AND id>? ORDER BY id "
+                  "LIMIT ?"),
           quarantine(db, "INSERT OR REPLACE INTO quarantine(serial, size, detail) VALUES(?,?,?)"),
           lift(db, "DELETE FROM quarantine WHERE serial=?"),
           host(db, "INSERT OR REPLACE INTO hosts(host, revision) VALUES(?,?)"),
           key(db, "INSERT INTO idempotency(key, body_hash, answer) VALUES(?,?,?)"),
           forget_key(db, "DELETE FROM idempotency WHERE key=?") {}
 
-    Statement insert, update, forget, event, forget_events, events, quarantine, lift, host, key, forget_key;
+    Statement insert, update, forget, event, forget_events, events, history, quarantine, lift, host, key,
+        forget_key;
 };
 
 class SqliteStore final : public Store {
@@ -66,9 +70,8 @@ class SqliteStore final : public Store {
     void apply(Mutation mutation, std::function<void(Result<>)> done) override {
         push(Write{std::move(mutation), std::move(done), {}});
     }
-    void read_events(std::uint64_t after, std::size_t limit,
-                     std::function<void(Result<std::vector<Event>>)> done) override {
-        push(Read{after, limit, std::move(done)});
+    void read_events(EventQuery query, std::function<void(Result<std::vector<Event>>)> done) override {
+        push(Read{std::move(query), std::move(done)});
     }
     void watch(std::function<void(const Mutation&)> changed) override { changed_ = std::move(changed); }
 
@@ -79,8 +82,7 @@ class SqliteStore final : public Store {
         Result<> result;
     };
     struct Read {
-        std::uint64_t after;
-        std::size_t limit;
+        EventQuery query;
         std::function<void(Result<std::vector<Event>>)> done;
     };
     using Task = std::variant<Write, Read>;
@@ -228,8 +230,10 @@ Result<> SqliteStore::write_rest(const Mutation& mutation) {
 
 Result<std::vector<Event>> SqliteStore::select_events(const Read& read) {
     std::vector<Event> events;
-    Statement& select = statements_.events;
-    select.bind(read.after).bind(static_cast<std::uint64_t>(read.limit));
+    const EventQuery& query = read.query;
+    Statement& select = query.composition ? statements_.history : statements_.events;
+    if (query.composition) select.bind(query.composition->value);
+    select.bind(query.after).bind(static_cast<std::uint64_t>(query.limit));
     Result<bool> row = select.step();
     for (; row && *row; row = select.step()) {
         Result<Event> event = decode_event(select.text(0));
@@ -300,6 +304,11 @@ Result<StoreContents> SqliteStore::load() {
 
 // --- Opening ---
 
+// What only makes reading faster is no part of the schema: every version may add it, and drop it.
+constexpr const char* kIndexes =
+    "CREATE INDEX IF NOT EXISTS events_of_composition ON events(json_extract(body,'$.composition')) "
+    "WHERE json_extract(body,'$.composition') IS NOT NULL";
+
 Result<> create_schema(Database& database) {
     if (Result<> ok = database.execute("BEGIN IMMEDIATE"); !ok) return ok;
     if (Result<> ok = database.execute(kSchema); !ok) return ok;
@@ -347,6 +356,7 @@ Result<> prepare(Database& database, const SqliteOptions& options) {
     // Takes the lock now instead of at the first write.
     if (Result<> ok = database.execute("BEGIN EXCLUSIVE; COMMIT"); !ok) return ok;
     if (Result<> ok = check_schema(database, options.path); !ok) return ok;
+    if (Result<> ok = database.execute(kIndexes); !ok) return ok;
     if (options.limit)
         return database.execute(fmt::format("PRAGMA max_page_count={}", options.limit->value / kPageSize));
     return {};

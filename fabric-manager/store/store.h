@@ -63,6 +63,13 @@ struct StoreContents {
     std::uint64_t first_event = 0;
 };
 
+// Events with ids above `after`, oldest first.
+struct EventQuery {
+    std::uint64_t after = 0;
+    std::size_t limit = 100;
+    std::optional<CompositionId> composition;  // only those about it
+};
+
 // Durable state of the manager. One embedded implementation (SQLite); shaped so that a store shared by
 // several managers can stand behind it: compare-and-swap by revision, and watch().
 class Store {
@@ -76,9 +83,8 @@ class Store {
     // become durable in the order of the calls. Thread safe; `done` must not block.
     virtual void apply(Mutation mutation, std::function<void(Result<>)> done) = 0;
 
-    // Events with ids above `after`, oldest first; `done` is called from a thread of the store.
-    virtual void read_events(std::uint64_t after, std::size_t limit,
-                             std::function<void(Result<std::vector<Event>>)> done) = 0;
+    // `done` is called from a thread of the store.
+    virtual void read_events(EventQuery query, std::function<void(Result<std::vector<Event>>)> done) = 0;
 
     // Calls `changed` from a thread of the store after each mutation that became durable, whoever made it.
     // Set before the first apply().

@@ -3,7 +3,6 @@
 
 #include "cli/render/compositions.h"
 #include "cli/render/fields.h"
-#include "cli/render/printable.h"
 
 namespace memtide::cli {
 namespace {
@@ -51,25 +50,6 @@ TEST(Compositions, NotesAreCutSoThatLinesFit) {
         EXPECT_LE(end - begin, 100U) << text;
     EXPECT_NE(text.find("xxx..."), std::string::npos) << text;
     EXPECT_NE(render_composition(composition).find(std::string(200, 'x')), std::string::npos);
-}
-
-TEST(Printable, KeepsTextAndShowsWhatWouldSteer) {
-    EXPECT_EQ(printable("plain äöü 漢 🙂"), "plain äöü 漢 🙂");
-    EXPECT_EQ(printable("\x1b]0;t\x07\x7f\t\r"), "\\x1b]0;t\\x07\\x7f\\x09\\x0d");
-    EXPECT_EQ(printable("\u009b1m"), "\\x9b1m");  // C1 in UTF-8
-    EXPECT_EQ(printable("\x9b"
-                        "1m \xc3"),
-              "\\x9b1m \\xc3");                      // and not in UTF-8
-    EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b");  // an overlong ESC-like form
-    EXPECT_EQ(printable("a\u202eb"), "a\\u202eb");
-}
-
-TEST(Printable, ShortensByCharacters) {
-    EXPECT_EQ(shorten("12345", 5), "12345");
-    EXPECT_EQ(shorten("123456", 5), "12...");
-    EXPECT_EQ(shorten("äöüäöü", 6), "äöüäöü");
-    EXPECT_EQ(shorten("äöüäöüä", 6), "äöü...");
-    EXPECT_EQ(shorten("", 5), "");
 }
 
 }  // namespace

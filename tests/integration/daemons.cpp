@@ -109,9 +109,10 @@ std::string manager_yaml(const TempFolder& folder, const ManagerOptions& options
         "hosts:\n{}"
         "timing: {{{}}}\n"
         "limits: {{{}}}\n"
-        "log_level: {}\n",
+        "log_level: {}\n"
+        "{}",
         manager_url(folder), folder.file("state.db"), switch_address(folder), hosts, options.timing,
-        options.limits, options.log_level);
+        options.limits, options.log_level, options.more);
 }
 
 Daemon start_switch(const TempFolder& folder, const SwitchOptions& options) {

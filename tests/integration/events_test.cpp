@@ -1,5 +1,6 @@
 // Server-sent events: in order, complete, and resumable, also over a restart of the manager.
 #include <boost/json/parse.hpp>
+#include <fmt/format.h>
 
 #include "tests/integration/fabric_fixture.h"
 
@@ -112,6 +113,61 @@ TEST_F(Events, AStreamIsResumedWhereItBrokeOffAlsoAfterARestart) {
         read_until("/v1/events", {{"Last-Event-ID", std::to_string(first.back().id)}}, id, "Released");
     EXPECT_EQ(states(second, id), (std::vector<std::string>{"Draining", "Unbinding", "Erasing", "Released"}));
     EXPECT_GT(second.front().id, first.back().id);
+}
+
+TEST_F(Events, WhoHasSeenWhatIsNotKeptAnyMoreIsToldOfAGap) {
+    // The fewest events that a manager keeps, and more than that.
+    run_all({}, {.hosts = 2, .timing = {}, .limits = "events: 100", .log_level = "error"});
+    for (int report = 0; report < 20; ++report) {
+        std::string warnings;  // each is an event
+        for (int i = 0; i < 64; ++i)
+            warnings += fmt::format(R"({}{{"code":"w{}-{}"}})", i == 0 ? "" : ",", report, i);
+        const std::string body = R"({"boot_id":"b","warnings":[)" + warnings + "]}";
+        EXPECT_EQ(rest_.send_json("PUT", "/v1/hosts/host1/observed", body).status, 204U);
+    }
+    const std::string id = compose("host0");
+    release(id, "?force=true");
+    expect_state(id, "Released");
+    const auto resumed = read_until("/v1/events", {{"Last-Event-ID", "1"}}, id, "Released");
+    ASSERT_FALSE(resumed.empty());
+    EXPECT_EQ(resumed.front().type, "gap");
+    EXPECT_EQ(text(resumed.front().data, "code"), "events-forgotten");
+    // It goes on right behind the gap, and a client that comes back with the gap's id misses nothing more.
+    EXPECT_EQ(resumed.at(1).id, resumed.front().id + 1);
+    manager_->kill();
+    run_manager();
+    const auto again = read_until("/v1/events", {{"Last-Event-ID", "1"}}, id, "Released");
+    EXPECT_EQ(again.front().type, "gap");
+    const auto behind =
+        read_until("/v1/events", {{"Last-Event-ID", std::to_string(resumed.front().id)}}, id, "Released");
+    EXPECT_NE(behind.front().type, "gap");
+    // Asking for everything is no gap.
+    EXPECT_NE(read_until("/v1/events?after=0", {}, id, "Released").front().type, "gap");
+}
+
+TEST_F(Events, AnIdThatIsYetToComeIsOfAnotherStateFile) {
+    run_all();
+    const std::string id = compose("host0");
+    expect_state(id, "Online");
+    const auto events = read_until("/v1/events", {{"Last-Event-ID", "999999"}}, id, "Online");
+    // The gap's id is 0, which readers of a stream leave out; everything that is kept follows it.
+    EXPECT_EQ(states(events, id), (std::vector<std::string>{"Pending", "Binding", "Onlining", "Online"}));
+}
+
+TEST_F(Events, OnlyWhatWasAskedForComes) {
+    run_all();
+    const std::string other = compose("host1");
+    const std::string id = compose("host0");
+    expect_state(other, "Online");
+    expect_state(id, "Online");
+    for (const SeenEvent& event : read_until("/v1/events?after=0&host=host0", {}, id, "Online"))
+        EXPECT_EQ(text(event.data, "host"), "host0");
+    for (const SeenEvent& event : read_until("/v1/events?after=0&composition=" + id, {}, id, "Online"))
+        EXPECT_EQ(text(event.data, "composition"), id);
+    for (const SeenEvent& event : read_until("/v1/events?after=0&type=composition", {}, id, "Online"))
+        EXPECT_TRUE(event.type.starts_with("composition.")) << event.type;
+    for (const SeenEvent& event : read_until("/v1/events?after=0&type=composition.state", {}, id, "Online"))
+        EXPECT_EQ(event.type, "composition.state");
 }
 
 }  // namespace

@@ -25,12 +25,12 @@ namespace json = boost::json;
 // Kept by its two coroutines: one polls, one reports whenever there is something new.
 struct FakeAgent::State : std::enable_shared_from_this<State> {
     State(const asio::any_io_executor& the_executor, const std::string& base_url, std::string the_host,
-          Behaviour the_behaviour)
+          Behaviour the_behaviour, const std::shared_ptr<http::Credentials>& credentials)
         : executor(the_executor),
           host(std::move(the_host)),
           behaviour(std::move(the_behaviour)),
-          polling(executor, base_url),
-          reporting(executor, base_url),
+          polling(executor, base_url, credentials),
+          reporting(executor, base_url, credentials),
           changed(executor) {}
 
     asio::any_io_executor executor;
@@ -129,8 +129,9 @@ struct FakeAgent::State : std::enable_shared_from_this<State> {
 };
 
 FakeAgent::FakeAgent(asio::any_io_executor executor, std::string base_url, std::string host,
-                     Behaviour behaviour)
-    : state_(std::make_shared<State>(executor, base_url, std::move(host), std::move(behaviour))) {
+                     Behaviour behaviour, std::shared_ptr<http::Credentials> credentials)
+    : state_(
+          std::make_shared<State>(executor, base_url, std::move(host), std::move(behaviour), credentials)) {
     asio::co_spawn(executor, state_->poll(state_), asio::detached);
     asio::co_spawn(executor, state_->report(state_), asio::detached);
 }

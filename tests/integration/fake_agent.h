@@ -8,6 +8,8 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/json/object.hpp>
 
+#include "common/http/credentials.h"
+
 namespace memtide::test {
 
 // Speaks the agent channel of one host as the tiering agent does, without a kernel behind it: long polls the
@@ -22,7 +24,8 @@ class FakeAgent {
 
     // `base_url` as http::Client's.
     FakeAgent(boost::asio::any_io_executor executor, std::string base_url, std::string host,
-              Behaviour behaviour = obedient());
+              Behaviour behaviour = obedient(),
+              std::shared_ptr<http::Credentials> credentials = http::Credentials::none());
     // It falls silent; its coroutines end with their polls, or with the executor.
     ~FakeAgent();
     FakeAgent(const FakeAgent&) = delete;

@@ -27,7 +27,8 @@ std::string text(const json::value& object, std::string_view member) {
 std::string RestAnswer::code() const { return text(json, "code"); }
 
 struct RestClient::Impl {
-    explicit Impl(std::string base_url) : client(context.get_executor(), std::move(base_url)) {}
+    Impl(std::string base_url, std::shared_ptr<http::Credentials> credentials)
+        : client(context.get_executor(), std::move(base_url), std::move(credentials)) {}
 
     boost::asio::io_context context{1};
     http::Client client;
@@ -52,7 +53,8 @@ struct RestClient::Impl {
     }
 };
 
-RestClient::RestClient(std::string base_url) : impl_(std::make_unique<Impl>(std::move(base_url))) {}
+RestClient::RestClient(std::string base_url, std::shared_ptr<http::Credentials> credentials)
+    : impl_(std::make_unique<Impl>(std::move(base_url), std::move(credentials))) {}
 RestClient::~RestClient() = default;
 
 RestAnswer RestClient::call(const std::string& method, const std::string& target, std::string body,

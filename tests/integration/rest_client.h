@@ -8,6 +8,7 @@
 
 #include <boost/json/value.hpp>
 
+#include "common/http/credentials.h"
 #include "common/http/message.h"
 
 namespace memtide::test {
@@ -26,8 +27,9 @@ struct RestAnswer {
 // brings no answer has status 0.
 class RestClient {
   public:
-    // "http://127.0.0.1:8080" or "unix:/path".
-    explicit RestClient(std::string base_url);
+    // As http::Client's.
+    explicit RestClient(std::string base_url,
+                        std::shared_ptr<http::Credentials> credentials = http::Credentials::none());
     ~RestClient();
 
     RestAnswer call(const std::string& method, const std::string& target, std::string body = {},

@@ -33,7 +33,7 @@ void read_timing(const YamlMap& timing, AgentConfig& config) {
 
 bool is_manager_url(std::string_view url) {
     if (url.starts_with("unix:")) return url.size() > 5;
-    return url.starts_with("http://") && url.size() > 7;
+    return (url.starts_with("http://") && url.size() > 7) || (url.starts_with("https://") && url.size() > 8);
 }
 
 }  // namespace
@@ -45,8 +45,16 @@ Result<AgentConfig> load_config(const std::string& path) {
     const YamlMap root = document->root();
     if (const auto manager = root.get("manager")) {
         config.manager = manager->string();
-        if (!is_manager_url(config.manager)) manager->reject("must be http://HOST:PORT or unix:/PATH");
+        if (!is_manager_url(config.manager))
+            manager->reject("must be https://HOST:PORT, http://HOST:PORT or unix:/PATH");
     }
+    const auto read_path = [&root](std::string_view key, std::string& into) {
+        if (const auto path = root.get(key)) into = path->string();
+    };
+    read_path("ca", config.credentials.tls.ca);
+    read_path("cert", config.credentials.tls.certificate);
+    read_path("key", config.credentials.tls.key);
+    read_path("token_file", config.credentials.token_file);
     if (const auto host = root.get("host")) config.host = HostId{host->name()};
     if (const auto state = root.get("state")) {
         config.state = state->string();
@@ -64,7 +72,9 @@ Result<> check_config(const AgentConfig& config) {
                     "no fabric manager given: use --manager URL or \"manager\" in the config");
     if (!is_manager_url(config.manager))
         return fail(ErrorCode::kInvalidArgument,
-                    "\"" + config.manager + "\" is not http://HOST:PORT or unix:/PATH");
+                    "\"" + config.manager + "\" is not https://HOST:PORT, http://HOST:PORT or unix:/PATH");
+    if (config.credentials.tls.certificate.empty() != config.credentials.tls.key.empty())
+        return fail(ErrorCode::kInvalidArgument, "a certificate needs its key: give both of cert and key");
     if (config.host.value.empty())
         return fail(ErrorCode::kInvalidArgument,
                     "this machine's name cannot be used as the host's name: use --host NAME or \"host\" in "

@@ -32,6 +32,7 @@ struct Options {
     std::string config_path;
     std::string manager;
     std::string host;
+    http::CredentialFiles credentials;
     bool check_only = false;
     bool once = false;
     bool json = false;
@@ -46,6 +47,13 @@ Result<AgentConfig> read_config(const Options& options) {
         config = std::move(*loaded);
     }
     if (!options.manager.empty()) config.manager = options.manager;
+    const auto prefer = [](const std::string& given, std::string& into) {
+        if (!given.empty()) into = given;
+    };
+    prefer(options.credentials.tls.ca, config.credentials.tls.ca);
+    prefer(options.credentials.tls.certificate, config.credentials.tls.certificate);
+    prefer(options.credentials.tls.key, config.credentials.tls.key);
+    prefer(options.credentials.token_file, config.credentials.token_file);
     if (!options.host.empty()) config.host = HostId{options.host};
     if (config.host.value.empty()) config.host = default_host();
     return config;
@@ -79,6 +87,8 @@ void load_modules(ModuleLoader& loader) {
 }
 
 int serve(const AgentConfig& config) {
+    const auto credentials = http::Credentials::load(config.credentials);
+    if (!credentials) return failure(credentials.error().message);
     Files files;
     const auto boot_id = files.read("proc/sys/kernel/random/boot_id");
     if (!boot_id) return failure(boot_id.error().message);
@@ -100,6 +110,7 @@ int serve(const AgentConfig& config) {
                     {.manager = config.manager,
                      .host = config.host,
                      .identity = {.version = MEMTIDE_VERSION, .boot_id = *boot_id},
+                     .credentials = *credentials,
                      .timing = config.channel},
                     [&](const Desired& desired) { controller.set_desired(desired); });
     reports_to = &channel;
@@ -130,7 +141,12 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", "memtide-tiering-agent " MEMTIDE_VERSION);
     Options options;
     app.add_option("--config", options.config_path, "Configuration file (YAML)");
-    app.add_option("--manager", options.manager, "Fabric manager, http://HOST:PORT or unix:/PATH");
+    app.add_option("--manager", options.manager,
+                   "Fabric manager: https://HOST:PORT, http://HOST:PORT or unix:/PATH");
+    app.add_option("--ca", options.credentials.tls.ca, "CA that the manager's certificate must be of (PEM)");
+    app.add_option("--cert", options.credentials.tls.certificate, "This host's certificate (PEM)");
+    app.add_option("--key", options.credentials.tls.key, "Its key (PEM)");
+    app.add_option("--token-file", options.credentials.token_file, "File with a token for this host");
     app.add_option("--host", options.host,
                    "Name of this host at the fabric manager (default: the machine's name)");
     app.add_flag("--check-config", options.check_only, "Check the configuration and exit");

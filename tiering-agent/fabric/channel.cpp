@@ -79,8 +79,8 @@ struct Channel::Impl : std::enable_shared_from_this<Impl> {
         : executor(std::move(e)),
           config(std::move(c)),
           on_desired(std::move(f)),
-          puller(executor, config.manager),
-          reporter(executor, config.manager),
+          puller(executor, config.manager, config.credentials),
+          reporter(executor, config.manager, config.credentials),
           pull_pause(executor),
           report_pause(executor) {}
 

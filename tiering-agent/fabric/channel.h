@@ -8,6 +8,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "common/base/ids.h"
+#include "common/http/credentials.h"
 #include "tiering-agent/fabric/messages.h"
 #include "tiering-agent/hotplug/state.h"
 
@@ -24,9 +25,10 @@ struct ChannelTiming {
 };
 
 struct ChannelConfig {
-    std::string manager;  // "http://host:port" or "unix:/path"
+    std::string manager;  // "https://host:port", "http://host:port" or "unix:/path"
     HostId host;
     AgentIdentity identity;
+    std::shared_ptr<http::Credentials> credentials = http::Credentials::none();
     ChannelTiming timing{};
 };
 

@@ -37,6 +37,27 @@ TEST(RequestParser, PiecesOfAnySizeReadTheSame) {
     }
 }
 
+TEST(RequestParser, ABareLineFeedIsNoEndOfALine) {
+    for (const std::string_view text :
+         {"GET / HTTP/1.1\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\n\r\n",
+          "GET / HTTP/1.1\r\nHost: a\r\n\n", "GET / HTTP/1.1\nHost: a\n\n",
+          "GET / HTTP/1.1\r\nHost: a\r\nX: b\nY: c\r\n\r\n", "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+          "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\nx\r\n0\r\n\r\n",
+          "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\n0\r\n\r\n"})
+        for (std::size_t step : {std::size_t{1}, std::size_t{7}, text.size()}) {
+            RequestParser parser(1000, 1000);
+            ASSERT_EQ(feed(parser, text, step), RequestParser::State::kFailed) << step << " " << text;
+            EXPECT_EQ(parser.refusal().status, 400U) << text;
+        }
+}
+
+TEST(RequestParser, NamesAParameterThatIsGivenTwice) {
+    RequestParser parser(1000, 1000);
+    ASSERT_EQ(feed(parser, "GET /?a=1&b=2&%61=3 HTTP/1.1\r\nHost: a\r\n\r\n", 100),
+              RequestParser::State::kComplete);
+    EXPECT_EQ(parser.take().repeated_parameter, "a");
+}
+
 TEST(RequestParser, LeavesThePipelinedRequest) {
     RequestParser parser(1000, 1000);
     std::string_view bytes = "GET /a?b=c HTTP/1.1\r\nHost: a\r\n\r\nGET /next";

@@ -53,8 +53,9 @@ class Serving {
         return future.get();
     }
 
-    explicit Serving(Router router, ServerLimits limits = {})
-        : router_(std::move(router)), server_(std::in_place, context_.get_executor(), router_, limits) {
+    explicit Serving(Router router, ServerLimits limits = {}, ServerSecurity security = {})
+        : router_(std::move(router)),
+          server_(std::in_place, context_.get_executor(), router_, limits, std::move(security)) {
         const auto listening = server_->listen("127.0.0.1:0");
         EXPECT_TRUE(listening) << (listening ? "" : listening.error().message);
         port_ = server_->port();

@@ -56,6 +56,21 @@ TEST(JsonParse, RefusesNumbersThatNoDoubleHolds) {
     EXPECT_TRUE(parse("1e300"));
 }
 
+TEST(JsonParse, NamesThePlaceOfWhatIsNotUtf8) {
+    for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe6\xbc"}) {
+        const auto value = parse(std::string("{\n \"a\": \"x") + bad + "\"}");
+        ASSERT_FALSE(value) << bad;
+        EXPECT_EQ(value.error().message, "line 2, column 9: this is not UTF-8");
+    }
+}
+
+TEST(JsonParse, AMemberGivenTwiceUnderTwoSpellingsIsGivenTwice) {
+    const auto value = parse(R"({"size": 1, "\u0073ize": 2})");
+    ASSERT_FALSE(value);
+    EXPECT_NE(value.error().message.find("\"size\" is given twice"), std::string::npos)
+        << value.error().message;
+}
+
 TEST(JsonParse, RefusesDepthBeyondTheLimit) {
     const std::string deep = std::string(33, '[') + std::string(33, ']');
     EXPECT_NE(error_of(deep).find("nested too deeply"), std::string::npos) << error_of(deep);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "common/metrics/process.h"
 #include "common/metrics/registry.h"
 
 namespace memtide::metrics {
@@ -33,6 +34,31 @@ TEST(Registry, ComputedGaugesAreRefreshedBeforeRendering) {
     Registry registry;
     registry.before_render([&] { registry.gauge("now", "").set(4); });
     EXPECT_NE(registry.render().find("now 4\n"), std::string::npos);
+}
+
+TEST(Registry, WhatOthersCountIsACounter) {
+    Registry registry;
+    registry.counted("cpu_seconds_total", "CPU time.").set(1.25);
+    EXPECT_EQ(
+        registry.render(),
+        "# HELP cpu_seconds_total CPU time.\n# TYPE cpu_seconds_total counter\ncpu_seconds_total 1.25\n");
+}
+
+TEST(ProcessMetrics, TellOfThisProcess) {
+    Registry registry;
+    add_process_metrics(registry, "test", "1.2.3");
+    const std::string text = registry.render();
+    EXPECT_NE(text.find("memtide_build_info{program=\"test\",version=\"1.2.3\"} 1\n"), std::string::npos);
+    const auto value = [&](const std::string& name) {
+        const auto at = text.find("\n" + name + " ");
+        return at == std::string::npos ? 0.0 : std::stod(text.substr(at + name.size() + 2));
+    };
+    EXPECT_GT(value("process_resident_memory_bytes"), 1e6);
+    EXPECT_GE(value("process_open_fds"), 3);
+    EXPECT_GE(value("process_max_fds"), value("process_open_fds"));
+    EXPECT_GE(value("process_threads"), 1);
+    EXPECT_GT(value("process_start_time_seconds"), 1.6e9);
+    EXPECT_EQ(resident_bytes(-1), 0);
 }
 
 }  // namespace

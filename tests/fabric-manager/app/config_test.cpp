@@ -1,5 +1,7 @@
 #include "fabric-manager/app/config.h"
 
+#include <set>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +30,8 @@ TEST(ManagerConfig, ValuesAreRead) {
     const auto config = parse_config(std::string(kGood) +
                                          "timing: {drain_deadline: 2s, command_timeout: 300ms}\n"
                                          "limits: {body: 64KiB, state: 8MiB}\n"
-                                         "log_level: debug\n",
+                                         "log_level: debug\n"
+                                         "log: {format: json}\n",
                                      "x.yaml");
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->listen, std::vector<std::string>{"127.0.0.1:8080"});
@@ -42,6 +45,7 @@ TEST(ManagerConfig, ValuesAreRead) {
     EXPECT_EQ(config->http.body_bytes, 65536U);
     EXPECT_EQ(config->state_limit, mebibytes(8));
     EXPECT_EQ(config->log_level, log::Level::kDebug);
+    EXPECT_EQ(config->log_format, log::Format::kJson);
 }
 
 TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
@@ -68,6 +72,7 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     EXPECT_EQ(example->http.request_timeout, defaults.http.request_timeout);
     EXPECT_EQ(example->http.idle_timeout, defaults.http.idle_timeout);
     EXPECT_EQ(example->log_level, defaults.log_level);
+    EXPECT_EQ(example->log_format, defaults.log_format);
 }
 
 TEST(ManagerConfig, OtherThanLoopbackAddressesAreRefusedWithTheReason) {
@@ -121,6 +126,57 @@ TEST(ManagerConfig, HostsAndSwitchesMustFitTogether) {
               "x.yaml:5:30: another switch already has the address tcp://127.0.0.1:2650");
     EXPECT_NE(complaint("[{switch: switch0, vcs: 0}]", "[]").find("must name at least one"),
               std::string::npos);
+}
+
+constexpr std::string_view kSecure =
+    "listen: 127.0.0.1:8080\n"
+    "tls: {certificate: /c.pem, key: /k.pem, client_ca: /ca.pem}\n"
+    "authentication: {}\n";
+
+TEST(ManagerConfig, OthersThanLoopbackNeedTlsAndAuthentication) {
+    const auto with = [](std::string_view sections) {
+        return complaint("listen: 127.0.0.1:8080\n", fmt::format("listen: 10.0.0.1:8443\n{}", sections));
+    };
+    constexpr std::string_view kTls = "tls: {certificate: /c.pem, key: /k.pem}\n";
+    constexpr std::string_view kAuthentication = "authentication: {}\n";
+    EXPECT_TRUE(with("").starts_with("x.yaml:1:9: 10.0.0.1:8443 is not a loopback address"));
+    EXPECT_TRUE(with(kTls).starts_with("x.yaml:1:9: "));
+    EXPECT_TRUE(with(kAuthentication).starts_with("x.yaml:1:9: "));
+    EXPECT_EQ(with(fmt::format("{}{}", kTls, kAuthentication)), "");
+}
+
+TEST(ManagerConfig, SecurityIsReadAndItsFilesLieBesideTheState) {
+    std::string text(kGood);
+    text.replace(0, text.find("state:"), kSecure);
+    const auto config = parse_config(text +
+                                         "tenants:\n  - {name: blue, bytes: 1GiB, hosts: [host0], "
+                                         "requests_per_second: 5}\n",
+                                     "x.yaml");
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->security.tls->client_ca, "/ca.pem");
+    EXPECT_FALSE(config->security.tls->client_certificate_required);
+    EXPECT_EQ(config->security.gate.tokens, "/var/lib/memtide/tokens");
+    EXPECT_EQ(config->security.audit->path, "/var/lib/memtide/audit.log");
+    EXPECT_EQ(config->security.gate.tenants.at("blue").per_second, 5);
+    EXPECT_EQ(config->manager.tenants.at("blue").bytes, gibibytes(1));
+    EXPECT_EQ(config->manager.tenants.at("blue").hosts, std::set<HostId>{HostId("host0")});
+}
+
+TEST(ManagerConfig, MistakesInSecurityAreNamedWithTheirPlace) {
+    const auto with = [](std::string_view line) {
+        return complaint("listen: 127.0.0.1:8080\n", fmt::format("listen: 127.0.0.1:8080\n{}\n", line));
+    };
+    EXPECT_TRUE(with("tls: {certificate: /c.pem}").starts_with("x.yaml:2:6: missing \"key\""));
+    EXPECT_TRUE(
+        with("tls: {certificate: /c, key: /k, min_version: 1.1}").starts_with("x.yaml:2:46: must be 1.2"));
+    EXPECT_TRUE(with("tls: {certificate: /c, key: /k, client_certificate: required}")
+                    .starts_with("x.yaml:2:53: needs client_ca"));
+    EXPECT_TRUE(
+        with("tls: {certificate: /c, key: /k, revoked: /r}").starts_with("x.yaml:2:42: needs client_ca"));
+    EXPECT_TRUE(with("audit: {sync: never}").starts_with("x.yaml:2:15: must be each or second"));
+    EXPECT_TRUE(with("authentification: {}").find("did you mean \"authentication\"") != std::string::npos);
+    EXPECT_TRUE(with("tenants: [{name: a}, {name: a}]").starts_with("x.yaml:2:29: another tenant"));
+    EXPECT_TRUE(with("tenants: [{name: a, hosts: [host9]}]").starts_with("x.yaml:2:29: there is no host"));
 }
 
 TEST(ManagerConfig, AStateThatIsNoFileIsRefused) {

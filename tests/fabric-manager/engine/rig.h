@@ -88,6 +88,7 @@ class Rig {
     std::vector<std::string> wrong();
     void report(FakeAgent& agent);
     boost::asio::io_context& io() { return io_; }
+    metrics::Registry& metrics() { return *metrics_; }
 
   private:
     boost::asio::io_context io_{1};

@@ -26,6 +26,23 @@ TEST(RestAnswer, JsonBodiesMustSayThatTheyAre) {
     EXPECT_EQ(answer(*check_media_type(http::Request{})).status, 415U);
 }
 
+TEST(RestAnswer, JsonIsInUtf8AndNotEncoded) {
+    for (const char* type : {"application/json; charset=\"UTF-8\"", "application/json;a=b;charset=utf-8",
+                             "application/json;", "application/json; profile=x"})
+        EXPECT_FALSE(check_media_type(with_type(type))) << type;
+    for (const char* type : {"application/json; charset=latin1", "application/json;Charset=\"utf-16\"",
+                             "application/json; a=b; charset=utf8"})
+        EXPECT_TRUE(check_media_type(with_type(type))) << type;
+    http::Request request = with_type("application/json");
+    request.headers["Content-Encoding"] = "identity";
+    EXPECT_FALSE(check_media_type(request));
+    request.headers["Content-Encoding"] = "gzip";
+    const auto refused = check_media_type(request);
+    ASSERT_TRUE(refused);
+    EXPECT_NE(refused->detail.find("Content-Encoding is gzip"), std::string::npos);
+    EXPECT_EQ(answer(*refused).status, 415U);
+}
+
 TEST(RestAnswer, PagingHasBounds) {
     EXPECT_EQ(paging(http::Request{})->limit, 100U);
     EXPECT_EQ(paging(with_query("limit", "1000"))->limit, 1000U);

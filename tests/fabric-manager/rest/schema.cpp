@@ -13,8 +13,8 @@ namespace json = boost::json;
 
 class Check {
   public:
-    Check(const json::value& document, std::vector<std::string>& mistakes)
-        : document_(document), mistakes_(mistakes) {}
+    Check(const json::value& document, bool strict, std::vector<std::string>& mistakes)
+        : document_(document), strict_(strict), mistakes_(mistakes) {}
 
     void check(const json::object& schema, const json::value& value, const std::string& path) {
         if (const json::value* target = schema.if_contains("$ref")) {
@@ -46,7 +46,7 @@ class Check {
         int fitting = 0;
         for (const json::value& choice : choices) {
             std::vector<std::string> wrong;
-            Check(document_, wrong).check(choice.as_object(), value, path);
+            Check(document_, strict_, wrong).check(choice.as_object(), value, path);
             if (wrong.empty()) ++fitting;
         }
         if (fitting != 1) mistake(path, fmt::format("fits {} of the choices, not one", fitting));
@@ -102,7 +102,7 @@ class Check {
                 check(property->as_object(), member, member_path);
             else if (others != nullptr && others->is_object())
                 check(others->get_object(), member, member_path);
-            else if (others != nullptr && !others->as_bool())
+            else if (others != nullptr ? !others->as_bool() : strict_ && properties != nullptr)
                 mistake(member_path, "is not described");
         }
     }
@@ -117,6 +117,7 @@ class Check {
     }
 
     const json::value& document_;
+    bool strict_;
     std::vector<std::string>& mistakes_;
 };
 
@@ -127,7 +128,7 @@ Schema::Schema(const json::value& document, const std::string& name)
 
 std::vector<std::string> Schema::mistakes(const json::value& value) const {
     std::vector<std::string> result;
-    Check(document_, result).check(schema_.as_object(), value, "$");
+    Check(document_, strict_, result).check(schema_.as_object(), value, "$");
     return result;
 }
 

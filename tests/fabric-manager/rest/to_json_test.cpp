@@ -141,9 +141,9 @@ TEST(RestJson, TheInventoryIsAsDescribed) {
     host.last_report = Time{};
     host.memdevs = {{"mem0", {0x4d54000100000001ULL}, mebibytes(256)}};
     host.warnings = {{"auto-online", "x"}};
-    EXPECT_THAT(mistakes("Host", to_json(host, true)), IsEmpty());
-    EXPECT_EQ(to_json(host, true).at("agent").at("connected"), true);
-    EXPECT_THAT(mistakes("Host", to_json(Host{}, false)), IsEmpty());
+    EXPECT_THAT(mistakes("Host", to_json(host, mebibytes(256), true)), IsEmpty());
+    EXPECT_EQ(to_json(host, mebibytes(256), true).at("agent").at("connected"), true);
+    EXPECT_THAT(mistakes("Host", to_json(Host{}, Bytes{}, false)), IsEmpty());
 }
 
 TEST(RestJson, ThePoolIsAsDescribed) {

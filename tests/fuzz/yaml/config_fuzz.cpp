@@ -25,7 +25,8 @@ void check_manager(std::string_view text) {
     }
     // What was let through is what the manager may run with.
     require(!config->listen.empty() && !config->state.empty() && !config->manager.switches.empty());
-    for (const std::string& address : config->listen) require(memtide::fm::listen_refusal(address).empty());
+    for (const std::string& address : config->listen)
+        require(memtide::fm::listen_refusal(address, config->security.is_complete()).empty());
     require(config->manager.timing.retry_max >= config->manager.timing.retry_min);
 }
 

@@ -3,13 +3,13 @@
 #include <string>
 #include <string_view>
 
-namespace memtide::cli {
+namespace memtide {
 
 // Text from a server, as it may reach a terminal: control characters, bytes that are not UTF-8 and what turns
 // the writing direction become "\x1b", "\n", "\u202e"; all else stays.
 std::string printable(std::string_view text);
 
-// At most `columns` characters of it, the last three of them "..." when something was left out.
+// What of it fits into `columns` of a terminal, the last three of them "..." when something was left out.
 std::string shorten(std::string_view text, std::size_t columns);
 
-}  // namespace memtide::cli
+}  // namespace memtide

@@ -1,14 +1,14 @@
-#include "cli/commands/progress_line.h"
+#include "common/terminal/progress_line.h"
 
 #include <cstdio>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "cli/commands/terminal.h"
-#include "cli/render/printable.h"
+#include "common/terminal/columns.h"
+#include "common/terminal/printable.h"
 
-namespace memtide::cli {
+namespace memtide {
 
 ProgressLine::ProgressLine() : terminal_(terminal_columns(STDERR_FILENO).has_value()) {}
 
@@ -35,4 +35,4 @@ void ProgressLine::note(const std::string& text) {
     fmt::print(stderr, "{}\n", printable(text));
 }
 
-}  // namespace memtide::cli
+}  // namespace memtide

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace memtide::cli {
+namespace memtide {
 
 // What is being waited for, on standard error: one line that rewrites itself on a terminal, no longer than
 // its window is wide; a line for each change elsewhere.
@@ -27,4 +27,4 @@ class ProgressLine {
     std::string last_;
 };
 
-}  // namespace memtide::cli
+}  // namespace memtide

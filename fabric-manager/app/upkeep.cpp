@@ -1,0 +1,65 @@
+#include "fabric-manager/app/upkeep.h"
+
+#include <chrono>
+#include <csignal>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "common/log/log.h"
+
+namespace memtide::fm {
+namespace {
+
+namespace asio = boost::asio;
+constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
+
+void look_at_certificates(tls::ServerContext* tls) {
+    if (tls == nullptr) return;
+    const auto reloaded = tls->reload_if_changed();
+    if (!reloaded)
+        log::error("certificates cannot be read again; those of before stay in use",
+                   {{"error", reloaded.error()}});
+    else if (*reloaded)
+        log::info("certificates were read again", {{"certificate", tls->files().certificate}});
+}
+
+asio::awaitable<void> tick(Gate& gate, std::shared_ptr<tls::ServerContext> tls) {
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    for (;;) {
+        timer.expires_after(std::chrono::seconds(1));
+        const auto [error] = co_await timer.async_wait(kNoThrow);
+        if (error) co_return;
+        look_at_certificates(tls.get());
+        gate.tick();
+    }
+}
+
+asio::awaitable<void> on_hangup(Gate& gate, std::shared_ptr<tls::ServerContext> tls) {
+    asio::signal_set signals(co_await asio::this_coro::executor, SIGHUP);
+    for (;;) {
+        const auto [error, number] = co_await signals.async_wait(kNoThrow);
+        if (error) co_return;
+        log::info("SIGHUP: reading certificates and tokens again");
+        if (tls)
+            if (const auto loaded = tls->reload(); !loaded)
+                log::error("certificates cannot be read again; those of before stay in use",
+                           {{"error", loaded.error()}});
+        if (const auto opened = gate.reopen_audit(); !opened)
+            log::error("the audit log cannot be opened again", {{"error", opened.error()}});
+        gate.tick();
+    }
+}
+
+}  // namespace
+
+asio::awaitable<void> keep_up(Gate& gate, std::shared_ptr<tls::ServerContext> tls) {
+    using namespace asio::experimental::awaitable_operators;
+    co_await (tick(gate, tls) && on_hangup(gate, tls));
+}
+
+}  // namespace memtide::fm

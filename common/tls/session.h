@@ -36,8 +36,8 @@ class Session {
     Status handshake();
     Progress read(std::span<char> into);
     Progress write(std::string_view text);
-    // Whether bytes have been taken from the socket that read() has not given yet: waiting for the socket to be
-    // readable would be in vain.
+    // Whether bytes have been taken from the socket that read() has not given yet: waiting for the socket to
+    // be readable would be in vain.
     [[nodiscard]] bool holds_some() const { return SSL_has_pending(ssl_.get()) == 1; }
     // Whether there is something to read, or the end, as far as can be told without waiting.
     bool has_more();

@@ -18,11 +18,12 @@
 namespace memtide::fm {
 
 struct GateOptions {
-    bool authentication = false;          // else everybody is local_principal()
-    std::string tokens{};                   // path of the token file
-    std::vector<std::string> host_names{};  // further names that a Host header may have without authentication
-    Rate rate{};                            // of each caller: token, certificate, or address when anonymous
-    Rate failures{1, 20};                 // of wrong credentials from one address
+    bool authentication = false;  // else everybody is local_principal()
+    std::string tokens{};         // path of the token file
+    std::vector<std::string>
+        host_names{};      // further names that a Host header may have without authentication
+    Rate rate{};           // of each caller: token, certificate, or address when anonymous
+    Rate failures{1, 20};  // of wrong credentials from one address
     std::map<std::string, Rate> tenants{};  // of all requests of a tenant together
 };
 
@@ -53,8 +54,8 @@ class Gate {
     Passage enter(http::Request& request, const Door& door);
     // A refusal that is decided behind the gate, before the handler: `reason` is for the audit log.
     static void refuse(Passage& passage, std::string reason, http::Response response);
-    // Once nothing speaks against it, and before anything is changed: a change that cannot be told to the audit
-    // log is refused (503 audit-unavailable).
+    // Once nothing speaks against it, and before anything is changed: a change that cannot be told to the
+    // audit log is refused (503 audit-unavailable).
     void begin(Passage& passage);
     // With the answer that goes out.
     void leave(const Passage& passage, const http::Response& response);

@@ -100,7 +100,8 @@ class Authorisation : public testing::Test {
         std::set<std::string> result;
         const http::Response response = call(who, "GET", path);
         EXPECT_EQ(response.status, 200U) << response.body;
-        for (const json::value& item : json::parse(response.body).at("items").as_array())
+        const json::value page = json::parse(response.body);
+        for (const json::value& item : page.at("items").as_array())
             result.insert(std::string(item.at(member).as_string()));
         return result;
     }

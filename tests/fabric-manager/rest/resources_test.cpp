@@ -20,7 +20,7 @@ class Resources : public testing::Test {
   protected:
     void SetUp() override {
         rig_.fabric->add_mld(2, {1, 1, 1}, 3);
-        rig_.config.tenants["blue"] = {};
+        for (const char* tenant : {"blue", "t1", "t11"}) rig_.config.tenants[tenant] = {};
         rig_.start_ready();
         api_ = std::make_unique<RestApi>(*rig_.manager, metrics_);
     }

@@ -5,9 +5,13 @@
 
 namespace memtide::fm {
 
+enum class Task { kRun, kCheckConfig, kBackup, kRestore };
+
 struct Options {
     std::string config;
-    bool check_config = false;
+    Task task = Task::kRun;
+    std::string backup_file;  // what kBackup writes and kRestore reads
+    bool recover = false;     // run even if something that was acknowledged is lost
 };
 
 // The options of the command line, or the code to exit with: 0 after --help and --version, 2 on bad usage

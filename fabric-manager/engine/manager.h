@@ -116,11 +116,11 @@ class Manager {
 
     // --- Compositions ---
     // Problems: unknown-host, size-zero, size-not-multiple, the refusals of placement, idempotency-conflict,
-    // storage-full, internal-error.
+    // storage-full, storage-read-only, storage-failed, internal-error.
     boost::asio::awaitable<Outcome<Created>> create(CompositionRequest request,
                                                     std::optional<IdempotencyKey> key);
     // Asks for the release; the composition then goes on by itself. Asking again is fine and may add force.
-    // Problems: unknown-composition, composition-ended, storage-full, internal-error.
+    // Problems: unknown-composition, composition-ended, the storage-* of create(), internal-error.
     boost::asio::awaitable<Outcome<Composition>> release(CompositionId id, bool force);
     [[nodiscard]] Outcome<Composition> get(const CompositionId& id) const;
     [[nodiscard]] CompositionPage list(const CompositionQuery& query) const;

@@ -14,7 +14,7 @@
 namespace memtide::fm {
 
 unsigned status_of(const Problem& refusal) {
-    static constexpr std::array<std::pair<std::string_view, unsigned>, 20> table{{
+    static constexpr std::array<std::pair<std::string_view, unsigned>, 22> table{{
         {problem::kInvalidJson, 400},
         {problem::kInvalidRequest, 400},
         {problem::kNotFound, 404},
@@ -34,7 +34,9 @@ unsigned status_of(const Problem& refusal) {
         {problem::kNotYourComposition, 422},
         {problem::kHostNotReachable, 503},
         {problem::kShuttingDown, 503},
-        {problem::kStorageFull, 507},
+        {problem::kStorageFull, 503},
+        {problem::kStorageReadOnly, 503},
+        {problem::kStorageFailed, 503},
     }};
     const auto* const found = std::ranges::find(table, std::string_view(refusal.code),
                                                 &std::pair<std::string_view, unsigned>::first);
@@ -44,7 +46,10 @@ unsigned status_of(const Problem& refusal) {
 http::Response answer(const Problem& refusal) {
     if (refusal.kind == ErrorCode::kCancelled)
         return http::problem(503, problem::kShuttingDown, "the manager is stopping; ask again in a moment");
-    return http::problem(status_of(refusal), refusal.code, refusal.detail);
+    http::Response response = http::problem(status_of(refusal), refusal.code, refusal.detail);
+    // The manager goes on by itself as soon as it can write again.
+    if (refusal.code.starts_with("storage-")) response.headers["Retry-After"] = "5";
+    return response;
 }
 
 http::Response answer(unsigned status, const boost::json::object& body) {

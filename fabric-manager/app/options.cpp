@@ -27,7 +27,9 @@ std::variant<Options, int> parse_options(int argc, const char* const* argv) {
         one->add_option("FILE", options.backup_file, "The backup")->required();
     }
     app.set_version_flag("--version", "memtide-fabric-manager " MEMTIDE_VERSION);
-    app.footer("Exit codes: 0 after SIGTERM, SIGINT, and when it is done; 1 when it cannot run; 2 on bad usage or configuration.");
+    app.footer(
+        "Exit codes: 0 after SIGTERM, SIGINT, and when it is done; 1 when it cannot run; 2 on bad usage or "
+        "configuration.");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

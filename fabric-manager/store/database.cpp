@@ -87,13 +87,17 @@ std::int64_t Statement::number(int column) const { return sqlite3_column_int64(s
 void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, Create create) {
+    // Without its count of bytes SQLite needs no lock for each allocation, which the store and the snapshot
+    // would fight for. Refused when SQLite is in use already, which does no harm.
+    static const int configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    (void)configured;
     // Others that read it (a backup, the snapshot) hold locks for moments only.
     constexpr int kBusyMs = 3000;
     auto database = std::make_unique<Database>();
     database->path_ = path;
     sqlite3* handle = nullptr;
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
-                      (create == Create::kIfMissing ? SQLITE_OPEN_CREATE : 0);
+    const int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create == Create::kIfMissing ? SQLITE_OPEN_CREATE : 0);
     const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
     database->handle_.reset(handle);
     if (code != SQLITE_OK) return std::unexpected(database->error("open"));
@@ -135,8 +139,9 @@ Error Database::error(std::string_view action) const {
         case SQLITE_FULL:
         case SQLITE_IOERR:
             if (system_error == EROFS)
-                return {ErrorCode::kPermission,
-                        text + " (its file system is read-only; the manager goes on when it can be written to)"};
+                return {
+                    ErrorCode::kPermission,
+                    text + " (its file system is read-only; the manager goes on when it can be written to)"};
             // A file size limit and a quota are full disks too, but SQLite knows only ENOSPC.
             if (code == SQLITE_IOERR && system_error != EFBIG && system_error != EDQUOT &&
                 !at_file_size_limit(path_))

@@ -140,8 +140,7 @@ void EntryLog::remove_up_to(std::uint64_t entry) {
     const std::vector<std::string> segments = paths_.logs();
     for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
         const std::string& next = segments[i + 1];
-        const std::uint64_t first_of_next =
-            std::stoull(next.substr(paths_.log_prefix().size()), nullptr, 16);
+        const std::uint64_t first_of_next = std::stoull(next.substr(paths_.log_prefix().size()), nullptr, 16);
         std::error_code absent;
         if (segments[i] != path_ && first_of_next <= entry + 1) std::filesystem::remove(segments[i], absent);
     }

@@ -74,9 +74,9 @@ struct LogScan {
         std::uint64_t number = 0;
         std::string payload;
     };
-    std::vector<Entry> entries;        // above `after`, in order, each once
+    std::vector<Entry> entries;          // above `after`, in order, each once
     std::optional<std::size_t> torn_at;  // from there the last segment has something that is no entry
-    std::vector<std::string> damage;   // anything else that is wrong: "FILE: bytes 100 to 200 are no entry"
+    std::vector<std::string> damage;     // anything else that is wrong: "FILE: bytes 100 to 200 are no entry"
     std::vector<std::string> foreign;  // segments of another generation, or without a header that can be read
     // Number of the last entry that follows `after` without a gap.
     [[nodiscard]] std::uint64_t last_without_gap(std::uint64_t after) const;

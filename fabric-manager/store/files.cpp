@@ -52,7 +52,7 @@ Result<File> open_file(const std::string& path, int flags) {
 Result<std::string> read_file(const std::string& path) {
     Result<File> file = open_file(path, O_RDONLY);
     if (!file) return std::unexpected(file.error());
-    struct stat info {};
+    struct stat info{};
     if (fstat(file->fd(), &info) != 0) return std::unexpected(file_error("look at", path, errno));
     std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
     std::size_t done = 0;
@@ -117,7 +117,7 @@ bool file_exists(const std::string& path) {
 }
 
 std::optional<FileIdentity> identity_of(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return std::nullopt;
     return FileIdentity{info.st_dev, info.st_ino};
 }

@@ -67,8 +67,8 @@ struct StatePaths {
     [[nodiscard]] std::string log_prefix() const { return database + ".log-"; }
     // Segments of the log, in order of their entries.
     [[nodiscard]] std::vector<std::string> logs() const;
-    // What a restore or a recovery leaves when it is interrupted after the old file went and before this one came:
-    // whole, and to be taken for the database.
+    // What a restore or a recovery leaves when it is interrupted after the old file went and before this one
+    // came: whole, and to be taken for the database.
     [[nodiscard]] std::string restoring() const { return database + ".restoring"; }
     [[nodiscard]] std::string recovering() const { return database + ".recovering"; }
     // The database with its -wal and -shm, which must not be left to another database; itself last.

@@ -35,8 +35,9 @@ Result<> replay(Database& database, const LogScan& scan, std::uint64_t last) {
             Result<std::vector<RowChange>> changes = decode_changes(entry.payload);
             Result<> ok = changes ? rows.apply(*changes) : Result<>(std::unexpected(changes.error()));
             if (!ok)
-                return std::unexpected(std::move(ok.error()).with_context(
-                    fmt::format("replay entry {} of the log beside {}", entry.number, database.path())));
+                return std::unexpected(std::move(ok.error())
+                                           .with_context(fmt::format("replay entry {} of the log beside {}",
+                                                                     entry.number, database.path())));
         }
         return rows.set_entry(last);
     };
@@ -55,9 +56,8 @@ std::optional<std::string> what_is_lost(const LogScan& scan, std::uint64_t last)
             next = one.number;
             break;
         }
-    std::string text =
-        fmt::format("entries {} to {} of the log are missing, so that {} to {} cannot be used", last + 1,
-                    next - 1, next, scan.entries.back().number);
+    std::string text = fmt::format("entries {} to {} of the log are missing, so that {} to {} cannot be used",
+                                   last + 1, next - 1, next, scan.entries.back().number);
     for (const std::string& one : scan.damage) text += "; " + one;
     return text;
 }
@@ -182,8 +182,8 @@ class Opening {
         const std::string fresh = paths_.recovering() + ".draft";
         const std::optional<HistoryPosition> snapshot = position_of(paths_.snapshot());
         if (!snapshot)
-            return refuse(fmt::format("{}; there is no usable snapshot {} to recover from", reason,
-                                      paths_.snapshot()));
+            return refuse(
+                fmt::format("{}; there is no usable snapshot {} to recover from", reason, paths_.snapshot()));
         Result<LogScan> scan = scan_log(paths_, snapshot->generation, snapshot->entry);
         if (!scan) return std::unexpected(scan.error());
         const std::uint64_t last = scan->last_without_gap(snapshot->entry);
@@ -191,8 +191,7 @@ class Opening {
         if (lost && !options_.recover) return refuse(reason + "; " + *lost);
         if (Result<> ok = fill(fresh, *scan, last); !ok) return ok;
         if (Result<> ok = rename_durably(fresh, paths_.recovering()); !ok) return ok;
-        const Result<std::string> aside =
-            set_aside(paths_.database_files(), "damaged-" + time_stamp());
+        const Result<std::string> aside = set_aside(paths_.database_files(), "damaged-" + time_stamp());
         if (!aside) return std::unexpected(aside.error());
         if (Result<> ok = rename_durably(paths_.recovering(), paths_.database); !ok) return ok;
         if (Result<> ok = open_and_check(options_); !ok) return ok;
@@ -207,7 +206,8 @@ class Opening {
                                                std::uint64_t last) const {
         if (auto lost = what_is_lost(scan, last)) return lost;
         if (position_ && position_->generation != snapshot.generation)
-            return fmt::format("the snapshot {} is of another history than the state file", paths_.snapshot());
+            return fmt::format("the snapshot {} is of another history than the state file",
+                               paths_.snapshot());
         if (position_ && position_->entry > last)
             return fmt::format("entries {} to {} were acknowledged, but are not in the log", last + 1,
                                position_->entry);
@@ -217,9 +217,10 @@ class Opening {
         if (!scan.foreign.empty())
             return fmt::format("the log {} is of another history than the snapshot", scan.foreign.front());
         if (scan.torn_at)
-            return fmt::format("the log ends in {} byte(s) that are no entry after entry {}: that may be what "
-                               "was under way when the manager was stopped, or the last that was acknowledged",
-                               std::filesystem::file_size(paths_.logs().back()) - *scan.torn_at, last);
+            return fmt::format(
+                "the log ends in {} byte(s) that are no entry after entry {}: that may be what "
+                "was under way when the manager was stopped, or the last that was acknowledged",
+                std::filesystem::file_size(paths_.logs().back()) - *scan.torn_at, last);
         return std::nullopt;
     }
 
@@ -275,9 +276,9 @@ Result<std::unique_ptr<Database>> open_connection(const SqliteOptions& options) 
     Result<std::unique_ptr<Database>> database = Database::open(options.path);
     if (!database) return database;
     // FULL for what happens before the log is there; commit() relies on the log (set_up_for_log()).
-    for (const char* pragma : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL",
-                               "PRAGMA temp_store=MEMORY", "PRAGMA wal_autocheckpoint=4000",
-                               "PRAGMA cache_size=-32768"})
+    for (const char* pragma :
+         {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA temp_store=MEMORY",
+          "PRAGMA wal_autocheckpoint=4000", "PRAGMA cache_size=-32768"})
         if (Result<> ok = (*database)->execute(pragma); !ok) return std::unexpected(ok.error());
     if (options.limit)
         if (Result<> ok = (*database)->execute(

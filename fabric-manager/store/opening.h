@@ -17,7 +17,7 @@ struct OpenState {
     File lock;
     std::unique_ptr<Database> database;
     std::optional<EntryLog> log;
-    bool has_snapshot = false;              // of this generation
+    bool has_snapshot = false;             // of this generation
     std::optional<std::string> recovered;  // a sentence: what was wrong, and what was done
 };
 

@@ -46,7 +46,8 @@ class Reader {
         Number value = 0;
         const std::string_view bytes = take(sizeof value);
         for (std::size_t i = 0; i < bytes.size(); ++i)
-            value |= static_cast<Number>(static_cast<Number>(static_cast<unsigned char>(bytes[i])) << (8 * i));
+            value |=
+                static_cast<Number>(static_cast<Number>(static_cast<unsigned char>(bytes[i])) << (8 * i));
         return value;
     }
     std::string text() { return std::string(take(number<std::uint32_t>())); }

@@ -71,8 +71,8 @@ void sum_for_sql(sqlite3_context* context, int, sqlite3_value** values) {
         return data == nullptr ? std::string_view() : std::string_view(data, size);
     };
     const auto number = [&](int i) { return static_cast<std::uint64_t>(sqlite3_value_int64(values[i])); };
-    sqlite3_result_int64(context, row_sum(static_cast<RowTable>(number(0)), text(1), number(2), number(3),
-                                          text(4), text(5)));
+    sqlite3_result_int64(
+        context, row_sum(static_cast<RowTable>(number(0)), text(1), number(2), number(3), text(4), text(5)));
 }
 
 Result<> add_sum_function(Database& database) {
@@ -137,9 +137,8 @@ constexpr std::array<SummedTable, 6> kSummed{{
 Result<> check_rows(Database& database, const SummedTable& one) {
     const std::string sql = fmt::format("SELECT {}, sum FROM {}", one.columns, one.name);
     return each_row(database, sql, [&](const Statement& row) -> Result<> {
-        const std::int64_t sum =
-            row_sum(one.table, row.view(1), static_cast<std::uint64_t>(row.number(2)),
-                    static_cast<std::uint64_t>(row.number(3)), row.view(4), row.view(5));
+        const std::int64_t sum = row_sum(one.table, row.view(1), static_cast<std::uint64_t>(row.number(2)),
+                                         static_cast<std::uint64_t>(row.number(3)), row.view(4), row.view(5));
         if (sum == row.number(6)) return {};
         return damaged(database, fmt::format("table {}, row {}: its checksum does not fit its contents",
                                              one.name, row.text(0)));
@@ -148,13 +147,13 @@ Result<> check_rows(Database& database, const SummedTable& one) {
 
 Result<std::uint64_t> meta_number(Database& database, const std::string& name) {
     std::optional<std::uint64_t> found;
-    const Result<> read =
-        each_row(database, fmt::format("SELECT value, sum FROM meta WHERE name='{}'", name),
-                 [&](const Statement& row) -> Result<> {
-                     const auto value = static_cast<std::uint64_t>(row.number(0));
-                     if (row.number(1) == row_sum(RowTable::kMeta, name, value, 0, {})) found = value;
-                     return {};
-                 });
+    const Result<> read = each_row(database, fmt::format("SELECT value, sum FROM meta WHERE name='{}'", name),
+                                   [&](const Statement& row) -> Result<> {
+                                       const auto value = static_cast<std::uint64_t>(row.number(0));
+                                       if (row.number(1) == row_sum(RowTable::kMeta, name, value, 0, {}))
+                                           found = value;
+                                       return {};
+                                   });
     if (!read) return std::unexpected(read.error());
     if (!found) return damaged(database, fmt::format("table meta, row {} is missing or damaged", name));
     return *found;
@@ -174,9 +173,9 @@ Result<> prepare_schema(Database& database) {
     const Result<std::int64_t> application = database.query_number("PRAGMA application_id");
     if (!application) return std::unexpected(application.error());
     if (*application != kApplicationId)
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{} is a database of another program; name another state file",
-                                database.path()));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} is a database of another program; name another state file", database.path()));
     const Result<std::int64_t> version = database.query_number("PRAGMA user_version");
     if (!version) return std::unexpected(version.error());
     if (*version == kSchemaVersion) return {};
@@ -187,9 +186,9 @@ Result<> prepare_schema(Database& database) {
                                 database.path(), *version, kSchemaVersion));
     Result<> migrated = in_transaction(database, [&] { return migrate(database, *version); });
     if (!migrated)
-        return std::unexpected(std::move(migrated.error())
-                                   .with_context(fmt::format("migrate from schema version {} to {}", *version,
-                                                             kSchemaVersion)));
+        return std::unexpected(
+            std::move(migrated.error())
+                .with_context(fmt::format("migrate from schema version {} to {}", *version, kSchemaVersion)));
     return {};
 }
 

@@ -19,8 +19,8 @@ enum class CopyKind {
     kBackup,    // stands alone
 };
 
-// Copies the database as it is at one moment to `to`, durably and by a rename, so that `to` is a whole copy or
-// what it was before. Others may write to the database meanwhile. Says where in its history the copy is.
+// Copies the database as it is at one moment to `to`, durably and by a rename, so that `to` is a whole copy
+// or what it was before. Others may write to the database meanwhile. Says where in its history the copy is.
 // kCancelled when *stop became true.
 Result<HistoryPosition> copy_database(const std::string& from, const std::string& to, CopyKind kind,
                                       const std::atomic<bool>* stop = nullptr);

@@ -264,14 +264,15 @@ Result<> SqliteStore::check_files() {
 }
 
 // After a failed sync nobody knows what of the log and the database is on the disk. Both are begun anew: the
-// database is opened and read again, and what it says goes on in a log of a new generation, in which the group
-// that failed is not.
+// database is opened and read again, and what it says goes on in a log of a new generation, in which the
+// group that failed is not.
 Result<> SqliteStore::heal() {
     const auto now = std::chrono::steady_clock::now();
     if (now - healed_ < kHealPause)
-        return fail(ErrorCode::kIo, fmt::format("state file {}: a sync of its log failed; it is opened anew in "
-                                                "a moment",
-                                                paths_.database));
+        return fail(ErrorCode::kIo,
+                    fmt::format("state file {}: a sync of its log failed; it is opened anew in "
+                                "a moment",
+                                paths_.database));
     healed_ = now;
     const std::uint64_t last = log_->position().last;
     connection_.reset();
@@ -324,8 +325,9 @@ Result<std::vector<Event>> SqliteStore::select_events(const Read& read) {
     for (; row && *row; row = select.step()) {
         Result<Event> event = decode_event(select.view(0));
         if (!event) {
-            Error error = std::move(event.error()).with_context(fmt::format(
-                "state file {}, table events, row {}", paths_.database, select.text(1)));
+            Error error = std::move(event.error())
+                              .with_context(fmt::format("state file {}, table events, row {}",
+                                                        paths_.database, select.text(1)));
             select.reset();
             return std::unexpected(std::move(error));
         }

@@ -88,25 +88,24 @@ class Store {
 };
 
 struct SqliteOptions {
-    std::string path;            // ":memory:" for tests that need no disk, and then without a log
+    std::string path;                 // ":memory:" for tests that need no disk, and then without a log
     std::optional<Bytes> limit = {};  // the database does not grow beyond it: then as if the disk were full
     // Go on with what is left when something that was acknowledged is, or may be, lost.
     bool recover = false;
     // A snapshot is taken when the log has grown by this much, or by twice the database if that is more.
     Bytes snapshot_after = mebibytes(64);
-    // For tests: called before ("write", "sync", "cut", "commit") and after ("written", "synced", "committed")
-    // what makes a group durable; a number other than 0 is the errno with which it fails.
+    // For tests: called before ("write", "sync", "cut", "commit") and after ("written", "synced",
+    // "committed") what makes a group durable; a number other than 0 is the errno with which it fails.
     std::function<int(std::string_view point)> fault = {};
 };
 
-// Opens or creates the database, the log and the snapshot beside it. What is damaged is recovered when nothing
-// that was acknowledged is lost by that (an event "store.recovered" tells); otherwise opening fails and says
-// what to do. Every message names the path.
-// Errors: kConflict when another manager has it open; kProtocol when it is damaged beyond that;
-// kInvalidArgument when it is not a Memtide database or of a newer schema version; kIo, kPermission,
-// kExhausted.
-// What apply() reported is in the log, on the disk. One thread does all writing and puts whatever mutations
-// have queued up meanwhile into one transaction and one write of the log (group commit).
+// Opens or creates the database, the log and the snapshot beside it. What is damaged is recovered when
+// nothing that was acknowledged is lost by that (an event "store.recovered" tells); otherwise opening fails
+// and says what to do. Every message names the path. Errors: kConflict when another manager has it open;
+// kProtocol when it is damaged beyond that; kInvalidArgument when it is not a Memtide database or of a newer
+// schema version; kIo, kPermission, kExhausted. What apply() reported is in the log, on the disk. One thread
+// does all writing and puts whatever mutations have queued up meanwhile into one transaction and one write of
+// the log (group commit).
 Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteOptions& options);
 
 }  // namespace memtide::fm

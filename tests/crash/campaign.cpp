@@ -67,8 +67,8 @@ void tell(const Story& story, Witness& witness, Tally& tally) {
             ++tally.scenarios;
             if (result.wrong.empty()) return;
             ++tally.violations;
-            std::cout << fmt::format("{}:{}:{}{}: {}\n", story.scenario->name, story.seed,
-                                     story.first_kill, history, result.wrong)
+            std::cout << fmt::format("{}:{}:{}{}: {}\n", story.scenario->name, story.seed, story.first_kill,
+                                     history, result.wrong)
                       << std::flush;
             return;
         }

@@ -17,8 +17,8 @@ struct Tally {
 };
 
 // Kills managers at every point of every scenario, some of them again while they recover, tears files after
-// some, and lets the last life of each story end. Violations are said on standard output. `share`: how much of
-// it, from 0 to 1.
+// some, and lets the last life of each story end. Violations are said on standard output. `share`: how much
+// of it, from 0 to 1.
 void run_campaign(Tally& tally, double share);
 
 // One story of it, again and again: "SCENARIO:SEED:POINT" as a violation names them.

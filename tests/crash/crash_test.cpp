@@ -1,6 +1,6 @@
-// Kills the manager core with SIGKILL at every journal write, every effect and every step of the store in a dozen
-// scenarios, again while it recovers, with files torn as by a power failure, and wants every job done exactly
-// once and every byte back (scenarios.cpp says what is checked).
+// Kills the manager core with SIGKILL at every journal write, every effect and every step of the store in a
+// dozen scenarios, again while it recovers, with files torn as by a power failure, and wants every job done
+// exactly once and every byte back (scenarios.cpp says what is checked).
 //
 // MEMTIDE_CRASH_SHARE (from 0 to 1, 1 if unset) runs only a share of the stories, for sanitizers.
 // MEMTIDE_CRASH_STORY=SCENARIO:SEED:POINT runs that one 20 times, and shows what the managers log.

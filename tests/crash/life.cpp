@@ -75,7 +75,8 @@ LifeResult live(const Scenario& scenario, const std::string& folder, std::uint64
     std::filesystem::remove(report);
     const pid_t child = fork();
     if (child == 0) {
-        log::set_level(std::getenv("MEMTIDE_CRASH_STORY") != nullptr ? log::Level::kDebug : log::Level::kError);
+        log::set_level(std::getenv("MEMTIDE_CRASH_STORY") != nullptr ? log::Level::kDebug
+                                                                     : log::Level::kError);
         const std::string wrong = live_here(scenario, folder, seed, kill_at, witness);
         std::ofstream(report) << wrong;
         _exit(wrong.empty() ? 0 : 1);

@@ -24,8 +24,8 @@ struct LifeResult {
 };
 
 // Lives one life of the scenario in a child process, which kills itself with SIGKILL when it passes the sync
-// point of that number (0: none): each journal write and each effect of the engine, and each step by which the
-// store makes a group durable.
+// point of that number (0: none): each journal write and each effect of the engine, and each step by which
+// the store makes a group durable.
 LifeResult live(const Scenario& scenario, const std::string& folder, std::uint64_t seed, int kill_at,
                 Witness& witness);
 

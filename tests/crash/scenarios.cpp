@@ -249,7 +249,8 @@ std::vector<std::string> violations(Life& life, const Scenario& scenario) {
     if (bound + found_bound > 0)
         for (const Composition& c : all)
             for (const FakeLd& ld : rig.fabric->port(2).lds)
-                if (ld.serial == c.serial.value && ld.dirty && rig.fabric->calls["bind"] >= scenario.compositions)
+                if (ld.serial == c.serial.value && ld.dirty &&
+                    rig.fabric->calls["bind"] >= scenario.compositions)
                     wrong.emplace_back("released without an erase");
     const Pool pool = rig.manager->pool();
     if (pool.free != pool.capacity) wrong.emplace_back("the pool did not get everything back");

@@ -8,8 +8,8 @@
 
 namespace memtide::fm::crash {
 
-// What a power failure may do to the files after the process is gone: what was never synced is cut, or garbled,
-// or there. Answers whether it changed anything.
+// What a power failure may do to the files after the process is gone: what was never synced is cut, or
+// garbled, or there. Answers whether it changed anything.
 bool tear(const std::string& database, const Witness& witness, std::mt19937_64& random);
 
 }  // namespace memtide::fm::crash

@@ -1,6 +1,11 @@
 // Files that fail, fill up or go away under a running store.
 #include <cerrno>
 
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
 #include "tests/fabric-manager/store/store_fixture.h"
 
 namespace memtide::fm {
@@ -135,6 +140,39 @@ TEST_F(FileFaults, DeletedUnderTheManagerItIsRecoveredAtTheNextStart) {
     const auto store = open();
     EXPECT_EQ(compositions(*store), 20u);
     EXPECT_NE(recovery(*store).find("is missing"), std::string::npos);
+}
+
+// A real file system that is full, with SQLite's shared memory on it too.
+TEST_F(FileFaults, AFileSystemThatIsFullIsLeftBehindWhenThereIsRoom) {
+    const pid_t child = fork();
+    if (child == 0) {
+        if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=1m") != 0)
+            _exit(77);
+        options.fault = nullptr;
+        const auto store = open();
+        const std::string filler = (folder / "filler").string();
+        std::size_t kept = 0;
+        for (int round = 0; round < 3; ++round) {
+            std::ofstream(filler, std::ios::binary) << std::string(1 << 20, 'x');
+            Result<> result;
+            for (int i = 0; i < 1000 && result; ++i) {
+                result =
+                    apply(*store, put("c-" + std::to_string(round * 1000 + i), 1, std::string(900, 'x')));
+                if (result) ++kept;
+            }
+            if (result || result.error().code != ErrorCode::kExhausted) _exit(1);
+            std::filesystem::remove(filler);
+            for (int i = 0; i < 20; ++i, ++kept)
+                if (!apply(*store, put(fmt::format("c-room-{}-{}", round, i), 1))) _exit(2);
+        }
+        _exit(compositions(*store) == kept ? 0 : 3);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "mounting a tmpfs takes root";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

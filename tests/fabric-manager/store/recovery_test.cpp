@@ -188,11 +188,13 @@ TEST_F(Recovery, SnapshotsKeepTheLogShort) {
     }
     std::uintmax_t size = 0;
     for (const std::string& one : StatePaths(options.path).logs()) size += std::filesystem::file_size(one);
-    // 1000 entries of about 800 bytes were written; twice the database, and what came during a snapshot, stay.
+    // 1000 entries of about 800 bytes were written; twice the database, and what came during a snapshot,
+    // stay.
     EXPECT_LT(size, 4 * std::filesystem::file_size(options.path) + 400'000);
 }
 
-// Whatever single place of the files is damaged: all is there, or opening is refused; nothing is silently lost.
+// Whatever single place of the files is damaged: all is there, or opening is refused; nothing is silently
+// lost.
 TEST_F(Recovery, NoSingleDamageLosesAnythingSilently) {
     make();
     const std::filesystem::path good = folder / "good";
@@ -208,7 +210,8 @@ TEST_F(Recovery, NoSingleDamageLosesAnythingSilently) {
         std::vector<std::string> files;
         for (const auto& one : std::filesystem::directory_iterator(good)) {
             std::filesystem::copy_file(one, folder / one.path().filename());
-            if (std::filesystem::file_size(one) != 0) files.push_back((folder / one.path().filename()).string());
+            if (std::filesystem::file_size(one) != 0)
+                files.push_back((folder / one.path().filename()).string());
         }
         std::ranges::sort(files);
         const std::string& victim = files[random() % files.size()];

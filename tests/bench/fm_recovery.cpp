@@ -74,11 +74,13 @@ fm::Composition bound(Fabric& fabric, int n, int index, std::uint64_t sequence) 
     c.revision = 1;
     c.phase_started = {};
     c.host = HostId("host" + std::to_string(n) + (vcs == 0 ? "a" : "b"));
-    c.memory = {DeviceId(fmt::format("mld-{:016x}", one.port(port).serial)), LdId{ld}};
-    c.serial = SerialNumber{one.port(port).lds[ld].serial};
-    c.port = port;
     c.size = Bytes{kUnit};
-    c.where = {SwitchId("switch" + std::to_string(n)), vcs, vppb};
+    fm::Part& part = c.parts[0];
+    part.memory = {DeviceId(fmt::format("mld-{:016x}", one.port(port).serial)), LdId{ld}};
+    part.serial = SerialNumber{one.port(port).lds[ld].serial};
+    part.port = port;
+    part.size = c.size;
+    part.where = {SwitchId("switch" + std::to_string(n)), vcs, vppb};
     return c;
 }
 

@@ -20,17 +20,28 @@ inline fm::Composition composition(std::uint64_t sequence, int steps) {
     c.size = mebibytes(256);
     c.state = fm::CompositionState::kOnline;
     c.revision = static_cast<std::uint64_t>(steps);
-    c.memory = {DeviceId(fmt::format("mld-{:016x}", sequence / 16)),
-                LdId{static_cast<std::uint16_t>(sequence % 16)}};
-    c.serial = SerialNumber{sequence};
-    c.where = {SwitchId("switch0"), static_cast<std::uint8_t>(sequence % 256), 3};
-    c.node = 2;
-    c.region = "region0";
+    fm::Part part;
+    part.size = c.size;
+    part.state = c.state;
+    part.memory = {DeviceId(fmt::format("mld-{:016x}", sequence / 16)),
+                   LdId{static_cast<std::uint16_t>(sequence % 16)}};
+    part.serial = SerialNumber{sequence};
+    part.where = {SwitchId("switch0"), static_cast<std::uint8_t>(sequence % 256), 3};
+    part.node = 2;
+    part.region_name = "region0";
+    part.boot_id = "b4a4d6e0-0d6b-4c3a-8a3f-8f3e1a2b3c4d";
+    c.parts.push_back(std::move(part));
+    c.next_part = 1;
+    c.was_online = true;
     c.created = c.updated = c.phase_started = now;
-    c.boot_id = "b4a4d6e0-0d6b-4c3a-8a3f-8f3e1a2b3c4d";
     for (const char* name : {"place", "erase-before-bind", "bind", "online", "drain", "unbind", "erase"}) {
         if (static_cast<int>(c.steps.size()) >= steps) break;
-        c.steps.push_back({name, now, now, fmt::format("LD 3 of {} at vPPB 3", c.memory.device.value)});
+        fm::Step step;
+        step.name = name;
+        step.started = now;
+        step.ended = now;
+        step.detail = fmt::format("LD 3 of {} at vPPB 3", c.parts[0].memory.device.value);
+        c.steps.push_back(std::move(step));
     }
     return c;
 }
@@ -45,7 +56,7 @@ inline fm::Mutation entry(std::uint64_t sequence, int revision, std::uint64_t& n
     event.type = "composition.state";
     event.composition = c.id;
     event.host = c.host;
-    event.device = c.memory.device;
+    event.device = c.parts[0].memory.device;
     event.state = "Online";
     mutation.events.push_back(std::move(event));
     if (revision % 3 == 0) mutation.hosts.push_back({c.host, next_event});

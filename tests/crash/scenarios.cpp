@@ -32,7 +32,7 @@ void Life::until(const std::string& what, const std::function<bool()>& condition
 }
 
 void Life::reach_online(const CompositionId& id) {
-    until("online: " + rig.get(id).waiting_for, [&] {
+    until("online: " + waiting_for(rig.get(id)), [&] {
         const CompositionState state = rig.get(id).state;
         return state == CompositionState::kOnline || is_end(state) || rig.get(id).release_requested;
     });
@@ -249,7 +249,7 @@ std::vector<std::string> violations(Life& life, const Scenario& scenario) {
     if (bound + found_bound > 0)
         for (const Composition& c : all)
             for (const FakeLd& ld : rig.fabric->port(2).lds)
-                if (ld.serial == c.serial.value && ld.dirty &&
+                if (ld.serial == c.parts.at(0).serial.value && ld.dirty &&
                     rig.fabric->calls["bind"] >= scenario.compositions)
                     wrong.emplace_back("released without an erase");
     const Pool pool = rig.manager->pool();

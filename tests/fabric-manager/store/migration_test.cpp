@@ -1,7 +1,6 @@
 // Databases of earlier versions, made by the SQL that those versions used.
 #include <sqlite3.h>
 
-#include "fabric-manager/store/record.h"
 #include "tests/fabric-manager/store/store_fixture.h"
 
 namespace memtide::fm {
@@ -34,12 +33,11 @@ PRAGMA user_version=2;
 class Migration : public StoreFixture, public ::testing::WithParamInterface<const char*> {
   protected:
     void make(const std::string& more = "") {
-        Composition c;
-        c.id = CompositionId("c-old");
-        c.sequence = 3;
-        c.host = HostId("host0");
-        c.revision = 9;
-        const std::string body = encode_record(c);
+        const std::string body =
+            R"({"id":"c-old","sequence":3,"host":"host0","size":268435456,"state":"Pending","revision":9,)"
+            R"("device":"mld-0000000000000001","ld":2,"serial":77,"port":2,"switch":"switch0","vcs":0,)"
+            R"("vppb":1,"created":1700000000000000000,"updated":1700000000000000000,)"
+            R"("phase_started":1700000000000000000,"steps":[]})";
         std::string sql = std::string(kCommon) + GetParam() + more;
         sql += "INSERT INTO compositions VALUES('c-old', 3, 'host0', 'Pending', 9, '" + body + "');";
         sql += "INSERT INTO idempotency VALUES(8, 'key', 'hash', '" + body + "');";
@@ -60,6 +58,8 @@ TEST_P(Migration, EverythingIsThereAfterwardsAndAtTheNextStart) {
         ASSERT_EQ(contents->compositions.size(), 1u);
         EXPECT_EQ(contents->compositions[0].id, CompositionId("c-old"));
         EXPECT_EQ(contents->compositions[0].sequence, 3u);
+        ASSERT_EQ(contents->compositions[0].parts.size(), 1u);
+        EXPECT_EQ(contents->compositions[0].parts[0].serial, SerialNumber{77});
         ASSERT_EQ(contents->quarantine.size(), 1u);
         EXPECT_EQ(contents->quarantine[0].serial, SerialNumber{~0ull});
         EXPECT_EQ(contents->quarantine[0].detail, "media error");

@@ -48,7 +48,7 @@ class StoreFixture : public ::testing::Test {
         CompositionChange change;
         change.composition.id = CompositionId(std::move(id));
         change.composition.revision = revision;
-        change.composition.waiting_for = std::move(note);
+        change.composition.tenant = std::move(note);
         mutation.compositions.push_back(std::move(change));
         return mutation;
     }

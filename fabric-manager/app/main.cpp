@@ -26,6 +26,7 @@
 #include "fabric-manager/fmapi/meter.h"
 #include "fabric-manager/rest/api.h"
 #include "fabric-manager/security/gate.h"
+#include "fabric-manager/store/backup.h"
 #include "fabric-manager/store/store.h"
 
 namespace memtide::fm {
@@ -44,9 +45,9 @@ Result<> check_state_folder(const AppConfig& config) {
                             config.state, folder.string()));
 }
 
-Result<std::unique_ptr<Store>> open_store(const AppConfig& config) {
+Result<std::unique_ptr<Store>> open_store(const AppConfig& config, bool recover) {
     if (const auto folder = check_state_folder(config); !folder) return std::unexpected(folder.error());
-    return open_sqlite_store({.path = config.state, .limit = config.state_limit});
+    return open_sqlite_store({.path = config.state, .limit = config.state_limit, .recover = recover});
 }
 
 Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const AppConfig& config,
@@ -105,11 +106,11 @@ asio::awaitable<void> run_until_stopped(const AppConfig& config, Manager& manage
     co_await (server.stop(config.shutdown_grace) && manager.stop());
 }
 
-Result<> run(const AppConfig& config) {
+Result<> run(const AppConfig& config, bool recover) {
     asio::io_context context(1);
     metrics::Registry metrics;
     metrics::add_process_metrics(metrics, "memtide-fabric-manager", MEMTIDE_VERSION);
-    auto store = open_store(config);
+    auto store = open_store(config, recover);
     if (!store) return std::unexpected(store.error());
     auto clients = make_clients(context.get_executor(), config, metrics);
     if (!clients) return std::unexpected(clients.error());
@@ -141,13 +142,22 @@ Result<> run(const AppConfig& config) {
     return {};
 }
 
+int copy_state(const AppConfig& config, const Options& options) {
+    const Result<std::string> done = options.task == Task::kBackup
+                                         ? backup_state(config.state, options.backup_file)
+                                         : restore_state(config.state, options.backup_file);
+    const std::string& text = done ? *done : done.error().message;
+    std::fputs(fmt::format("memtide-fabric-manager: {}\n", text).c_str(), done ? stdout : stderr);
+    return done ? daemon::kExitOk : daemon::kExitFailure;
+}
+
 int main_with(const Options& options) {
     const auto config = load_config(options.config);
     if (!config) {
         std::fputs((config.error().message + "\n").c_str(), stderr);
         return daemon::kExitUsage;
     }
-    if (options.check_config) {
+    if (options.task == Task::kCheckConfig) {
         std::fputs((options.config + ": good\n").c_str(), stdout);
         return daemon::kExitOk;
     }
@@ -157,8 +167,9 @@ int main_with(const Options& options) {
     daemon::raise_file_limit();
     // A file size limit must be an error of the write, which the store knows how to take, not the end.
     std::signal(SIGXFSZ, SIG_IGN);
+    if (options.task != Task::kRun) return copy_state(*config, options);
     try {
-        if (const auto done = run(*config); !done) {
+        if (const auto done = run(*config, options.recover); !done) {
             log::error("cannot run", {{"error", done.error()}});
             return daemon::kExitFailure;
         }

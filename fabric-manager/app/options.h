@@ -6,10 +6,14 @@
 
 namespace memtide::fm {
 
+enum class Task { kRun, kCheckConfig, kBackup, kRestore };
+
 struct Options {
     std::string config;
-    bool check_config = false;
-    std::function<int()> command;  // when set: what to do in place of serving; answers the exit code
+    Task task = Task::kRun;
+    std::string backup_file;  // what kBackup writes and kRestore reads
+    bool recover = false;     // run even if something that was acknowledged is lost
+    std::function<int()> command;  // when set: what to do in place of the task; answers the exit code
 };
 
 // The options of the command line, or the code to exit with: 0 after --help and --version, 2 on bad usage

@@ -141,7 +141,7 @@ class Manager {
 
     // --- Compositions ---
     // Problems: unknown-host, size-zero, size-not-multiple, the refusals of placement and of check_tenant(),
-    // idempotency-conflict, storage-full, internal-error.
+    // idempotency-conflict, storage-full, storage-read-only, storage-failed, internal-error.
     boost::asio::awaitable<Outcome<Created>> create(CompositionRequest request,
                                                     std::optional<IdempotencyKey> key);
     // The same without doing anything: what the composition would be (a dry run).
@@ -154,7 +154,8 @@ class Manager {
                                                         Precondition precondition = {});
     // Asks for the release; the composition then goes on by itself. Asking again is fine and may add force.
     // With a precondition nothing happens unless it holds; no other change comes in between.
-    // Problems: unknown-composition, composition-ended, precondition-failed, storage-full, internal-error.
+    // Problems: unknown-composition, composition-ended, precondition-failed, the storage-* of create(),
+    // internal-error.
     boost::asio::awaitable<Outcome<Composition>> release(CompositionId id, bool force,
                                                          Precondition precondition = {});
     [[nodiscard]] Outcome<Composition> get(const CompositionId& id) const;

@@ -7,11 +7,11 @@
 namespace memtide::fm {
 
 std::unexpected<Problem> refuse_for_store(const Error& error) {
-    if (error.code == ErrorCode::kExhausted)
-        return refuse(problem::kStorageFull,
-                      "the request could not be made durable and was not carried out: " + error.message,
-                      error.code);
-    return refuse(problem::kInternalError, "the request could not be made durable: " + error.message,
+    std::string_view code = problem::kInternalError;
+    if (error.code == ErrorCode::kExhausted) code = problem::kStorageFull;
+    if (error.code == ErrorCode::kPermission) code = problem::kStorageReadOnly;
+    if (error.code == ErrorCode::kIo) code = problem::kStorageFailed;
+    return refuse(code, "the request could not be made durable and was not carried out: " + error.message,
                   error.code);
 }
 

@@ -32,6 +32,8 @@ inline constexpr std::string_view kPreconditionFailed = "precondition-failed";
 inline constexpr std::string_view kNotOnline = "not-online";
 inline constexpr std::string_view kCannotShrink = "cannot-shrink";
 inline constexpr std::string_view kStorageFull = "storage-full";
+inline constexpr std::string_view kStorageReadOnly = "storage-read-only";
+inline constexpr std::string_view kStorageFailed = "storage-failed";
 inline constexpr std::string_view kNotYourComposition = "not-your-composition";
 inline constexpr std::string_view kInternalError = "internal-error";
 }  // namespace problem
@@ -46,7 +48,7 @@ struct Exclusion {
 };
 
 // A refusal: `code` is one of the constants above, `detail` says what was asked, why not, and what would do.
-// `kind` is kInternal for faults of ours, kExhausted/kIo when the store could not write.
+// `kind` is kInternal for faults of ours, kExhausted, kPermission or kIo when the store could not write.
 struct Problem {
     std::string code;
     std::string detail;

@@ -25,12 +25,19 @@ unsigned status_of(const Problem& refusal) {
 http::Response answer(const Problem& refusal) {
     if (refusal.kind == ErrorCode::kCancelled)
         return http::problem(503, problem::kShuttingDown, "the manager is stopping; ask again in a moment");
-    if (refusal.excluded.empty()) return http::problem(status_of(refusal), refusal.code, refusal.detail);
-    boost::json::array excluded;
-    for (const Exclusion& one : refusal.excluded)
-        excluded.push_back(boost::json::object{
-            {"device", one.device}, {"constraint", one.constraint}, {"detail", one.detail}});
-    return http::problem(status_of(refusal), refusal.code, refusal.detail, {{"excluded", std::move(excluded)}});
+    boost::json::object more;
+    if (!refusal.excluded.empty()) {
+        boost::json::array excluded;
+        for (const Exclusion& one : refusal.excluded)
+            excluded.push_back(boost::json::object{
+                {"device", one.device}, {"constraint", one.constraint}, {"detail", one.detail}});
+        more["excluded"] = std::move(excluded);
+    }
+    http::Response response =
+        http::problem(status_of(refusal), refusal.code, refusal.detail, std::move(more));
+    // The manager goes on by itself as soon as it can write again.
+    if (refusal.code.starts_with("storage-")) response.headers["Retry-After"] = "5";
+    return response;
 }
 
 http::Response answer(unsigned status, const boost::json::object& body) {

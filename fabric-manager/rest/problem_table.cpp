@@ -92,9 +92,15 @@ std::span<const ProblemRow> problem_table() {
         // How the manager is.
         ProblemRow{"too-many-connections", 503, "limits: connections are open", "try again in a moment"},
         ProblemRow{problem::kShuttingDown, 503, "the manager is stopping", "try again in a moment"},
-        ProblemRow{problem::kStorageFull, 507,
-                   "the request could not be made durable and was not carried out",
+        ProblemRow{problem::kStorageFull, 503,
+                   "the disk is full: the request could not be made durable and was not carried out",
                    "make room on the disk of the state file, or raise state_limit"},
+        ProblemRow{problem::kStorageReadOnly, 503,
+                   "the disk is read-only: the request could not be made durable and was not carried out",
+                   "see docs/operations.md; it accepts again as soon as it can write"},
+        ProblemRow{problem::kStorageFailed, 503,
+                   "writing failed: the request could not be made durable and was not carried out",
+                   "see the log and docs/operations.md; it accepts again as soon as it can write"},
         ProblemRow{problem::kInternalError, 500, "a fault of the manager", "its log says what it was"},
     };
     return table;

@@ -72,11 +72,12 @@ void Statement::reset() {
     next_ = 1;
 }
 
-std::string Statement::text(int column) const {
+std::string Statement::text(int column) const { return std::string(view(column)); }
+
+std::string_view Statement::view(int column) const {
     const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
-    return data == nullptr
-               ? std::string()
-               : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column)));
+    if (data == nullptr) return {};
+    return {data, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
 std::int64_t Statement::number(int column) const { return sqlite3_column_int64(statement_.get(), column); }
@@ -85,15 +86,23 @@ std::int64_t Statement::number(int column) const { return sqlite3_column_int64(s
 
 void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 
-Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, Create create) {
+    // Without its count of bytes SQLite needs no lock for each allocation, which the store and the snapshot
+    // would fight for. Refused when SQLite is in use already, which does no harm.
+    static const int configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    (void)configured;
+    // Others that read it (a backup, the snapshot) hold locks for moments only.
+    constexpr int kBusyMs = 3000;
     auto database = std::make_unique<Database>();
     database->path_ = path;
     sqlite3* handle = nullptr;
-    const int code = sqlite3_open_v2(
-        path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+    const int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create == Create::kIfMissing ? SQLITE_OPEN_CREATE : 0);
+    const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
     database->handle_.reset(handle);
     if (code != SQLITE_OK) return std::unexpected(database->error("open"));
     sqlite3_extended_result_codes(handle, 1);
+    sqlite3_busy_timeout(handle, kBusyMs);
     return database;
 }
 
@@ -129,6 +138,10 @@ Error Database::error(std::string_view action) const {
     switch (code) {
         case SQLITE_FULL:
         case SQLITE_IOERR:
+            if (system_error == EROFS)
+                return {
+                    ErrorCode::kPermission,
+                    text + " (its file system is read-only; the manager goes on when it can be written to)"};
             // A file size limit and a quota are full disks too, but SQLite knows only ENOSPC.
             if (code == SQLITE_IOERR && system_error != EFBIG && system_error != EDQUOT &&
                 !at_file_size_limit(path_))
@@ -142,10 +155,7 @@ Error Database::error(std::string_view action) const {
             return {ErrorCode::kConflict, text};
         case SQLITE_CORRUPT:
         case SQLITE_NOTADB:
-            return {ErrorCode::kProtocol,
-                    text +
-                        " (the file is damaged or not a database: restore it from a copy, or move it away to "
-                        "start anew; bindings found on the switches are adopted then)"};
+            return {ErrorCode::kProtocol, text + " (the file is damaged or not a database)"};
         case SQLITE_PERM:
         case SQLITE_READONLY:
         case SQLITE_AUTH:

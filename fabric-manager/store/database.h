@@ -31,6 +31,7 @@ class Statement {
     Result<bool> step();
     void reset();
     [[nodiscard]] std::string text(int column) const;
+    [[nodiscard]] std::string_view view(int column) const;  // until the next step()
     [[nodiscard]] std::int64_t number(int column) const;
 
   private:
@@ -44,7 +45,9 @@ class Statement {
 
 class Database {
   public:
-    static Result<std::unique_ptr<Database>> open(const std::string& path);
+    enum class Create { kIfMissing, kNever };
+    static Result<std::unique_ptr<Database>> open(const std::string& path,
+                                                  Create create = Create::kIfMissing);
 
     Result<> execute(const std::string& sql);
     Result<std::string> query_text(const std::string& sql);
@@ -55,6 +58,9 @@ class Database {
     // The last error as our own: kExhausted for a full disk, kConflict when locked or a constraint failed,
     // kProtocol for a damaged or foreign file, kPermission, kIo.
     [[nodiscard]] Error error(std::string_view action) const;
+    // For SQLite's own interfaces; stays ours.
+    [[nodiscard]] sqlite3* handle() const { return handle_.get(); }
+    [[nodiscard]] const std::string& path() const { return path_; }
 
   private:
     friend class Statement;
@@ -64,5 +70,17 @@ class Database {
     std::string path_;
     std::unique_ptr<sqlite3, Close> handle_;
 };
+
+// Calls read(statement) for each row of the query; it answers Result<>, an error ends it.
+template <typename Read>
+Result<> each_row(Database& database, std::string_view sql, Read read) {
+    Statement statement(database, sql);
+    for (;;) {
+        const Result<bool> row = statement.step();
+        if (!row) return std::unexpected(row.error());
+        if (!*row) return {};
+        if (Result<> ok = read(statement); !ok) return ok;
+    }
+}
 
 }  // namespace memtide::fm

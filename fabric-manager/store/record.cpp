@@ -268,7 +268,8 @@ template <typename Read>
 auto decode(std::string_view record, std::string_view what, Read read)
     -> Result<decltype(read(std::declval<const json::object&>()))> {
     try {
-        return read(json::parse(record).as_object());
+        json::monotonic_resource memory(4 * record.size() + 1024);
+        return read(json::parse(record, &memory).as_object());
     } catch (const std::exception& e) {
         return fail(ErrorCode::kProtocol,
                     fmt::format("the store has a {} that cannot be read: {}", what, e.what()));

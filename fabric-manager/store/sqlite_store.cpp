@@ -1,5 +1,10 @@
+// Group commit: one thread turns whatever mutations have queued up into one transaction of the database and
+// one write of the log.
+#include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <filesystem>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -7,55 +12,64 @@
 
 #include <fmt/format.h>
 
+#include "common/log/log.h"
 #include "fabric-manager/store/database.h"
+#include "fabric-manager/store/entry_log.h"
+#include "fabric-manager/store/opening.h"
 #include "fabric-manager/store/record.h"
+#include "fabric-manager/store/rows.h"
+#include "fabric-manager/store/schema.h"
+#include "fabric-manager/store/snapshot.h"
 #include "fabric-manager/store/store.h"
 
 namespace memtide::fm {
 
 namespace {
 
-constexpr std::int64_t kSchemaVersion = 2;
-constexpr std::int64_t kApplicationId = 0x4d454d54;  // "MEMT" in the file's header
-constexpr std::size_t kMaxGroup = 512;               // mutations in one transaction
-constexpr std::size_t kPageSize = 4096;
+constexpr std::size_t kMaxGroup = 512;  // mutations in one transaction
+constexpr std::chrono::seconds kHealPause{1};
 
-constexpr const char* kSchema = R"(
-CREATE TABLE compositions(id TEXT PRIMARY KEY, sequence INTEGER NOT NULL, host TEXT NOT NULL,
-                          state TEXT NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
-CREATE TABLE events(id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
-CREATE TABLE quarantine(serial INTEGER PRIMARY KEY, size INTEGER NOT NULL, detail TEXT NOT NULL) STRICT;
-CREATE TABLE hosts(host TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT;
-CREATE TABLE idempotency(n INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, body_hash TEXT NOT NULL,
-                         answer TEXT NOT NULL) STRICT;
-)";
+// What only makes reading faster is no part of the schema: every version may add it, and drop it.
+constexpr const char* kIndexes =
+    "CREATE INDEX IF NOT EXISTS events_of_composition ON events(json_extract(body,'$.composition')) "
+    "WHERE json_extract(body,'$.composition') IS NOT NULL";
 
-struct Statements {
-    explicit Statements(Database& db)
-        : insert(db,
-                 "INSERT INTO compositions(id, sequence, host, state, revision, body) VALUES(?,?,?,?,?,?)"),
-          update(db, "UPDATE compositions SET state=?, revision=?, body=? WHERE id=? AND revision=?"),
-          forget(db, "DELETE FROM compositions WHERE id=?"),
-          event(db, "INSERT INTO events(id, body) VALUES(?,?)"),
-          forget_events(db, "DELETE FROM events WHERE id<=?"),
-          events(db, "SELECT body FROM events WHERE id>? ORDER BY id LIMIT ?"),
-          history(db,
-                  "SELECT body FROM events WHERE json_extract(body,'$.composition')=? AND id>? ORDER BY id "
-                  "LIMIT ?"),
-          quarantine(db, "INSERT OR REPLACE INTO quarantine(serial, size, detail) VALUES(?,?,?)"),
-          lift(db, "DELETE FROM quarantine WHERE serial=?"),
-          host(db, "INSERT OR REPLACE INTO hosts(host, revision) VALUES(?,?)"),
-          key(db, "INSERT INTO idempotency(key, body_hash, answer) VALUES(?,?,?)"),
-          forget_key(db, "DELETE FROM idempotency WHERE key=?") {}
+// What a connection is used with; goes and comes with it.
+struct Connection {
+    explicit Connection(std::unique_ptr<Database> opened)
+        : database(std::move(opened)),
+          rows(*database),
+          begin(*database, "BEGIN IMMEDIATE"),
+          commit(*database, "COMMIT"),
+          rollback(*database, "ROLLBACK"),
+          events(*database, "SELECT body, id FROM events WHERE id>? ORDER BY id LIMIT ?"),
+          history(*database,
+                  "SELECT body, id FROM events WHERE json_extract(body,'$.composition')=? AND id>? "
+                  "ORDER BY id LIMIT ?") {}
 
-    Statement insert, update, forget, event, forget_events, events, history, quarantine, lift, host, key,
-        forget_key;
+    std::unique_ptr<Database> database;
+    RowWriter rows;
+    Statement begin, commit, rollback, events, history;
 };
 
 class SqliteStore final : public Store {
   public:
-    explicit SqliteStore(std::unique_ptr<Database> database)
-        : database_(std::move(database)), statements_(*database_), thread_([this] { run(); }) {}
+    SqliteStore(SqliteOptions options, OpenState state)
+        : options_(std::move(options)),
+          paths_(options_.path),
+          lock_(std::move(state.lock)),
+          connection_(std::in_place, std::move(state.database)),
+          log_(std::move(state.log)) {
+        note_identity();
+        if (const Result<> ok = connection_->database->execute(kIndexes); !ok)
+            log::warning("histories are read without an index", {{"error", ok.error()}});
+        if (log_) {
+            (void)connection_->database->execute("PRAGMA synchronous=NORMAL");  // the log is what is durable
+            snapshots_ = std::make_unique<SnapshotTaker>(paths_.database, paths_.snapshot());
+            if (!state.has_snapshot) snapshots_->request();
+        }
+        thread_ = std::thread([this] { run(); });
+    }
 
     ~SqliteStore() override {
         {
@@ -66,9 +80,12 @@ class SqliteStore final : public Store {
         thread_.join();
     }
 
-    Result<StoreContents> load() override;
+    Result<StoreContents> load() override {
+        const std::lock_guard lock(use_);
+        return read_contents(*connection_->database);
+    }
     void apply(Mutation mutation, std::function<void(Result<>)> done) override {
-        push(Write{std::move(mutation), std::move(done), {}});
+        push(Write{std::move(mutation), {}, std::move(done), {}});
     }
     void read_events(EventQuery query, std::function<void(Result<std::vector<Event>>)> done) override {
         push(Read{std::move(query), std::move(done)});
@@ -78,6 +95,7 @@ class SqliteStore final : public Store {
   private:
     struct Write {
         Mutation mutation;
+        std::vector<RowChange> changes;
         std::function<void(Result<>)> done;
         Result<> result;
     };
@@ -96,15 +114,29 @@ class SqliteStore final : public Store {
     }
     void run();
     void run_group(std::vector<Task>& group);
-    void commit(std::vector<Task>& group);
-    Result<> write_alone(const Mutation& mutation);
-    Result<> write(const Mutation& mutation);
-    Result<> write_composition(const CompositionChange& change);
-    Result<> write_rest(const Mutation& mutation);
+    void commit(const std::vector<Write*>& group);
+    Result<> try_to_commit(const std::vector<Write*>& group);
+    Result<> execute_together(const std::vector<Write*>& group);
+    Result<> execute_apart(const std::vector<Write*>& group);
+    Result<> execute_alone(Write& write);
+    Result<> make_durable(const std::vector<Write*>& group);
     Result<std::vector<Event>> select_events(const Read& read);
 
-    std::unique_ptr<Database> database_;
-    Statements statements_;
+    // --- What may be wrong with the files ---
+    void note_identity() { identity_ = identity_of(paths_.database); }
+    Result<> check_files();
+    Result<> heal();
+    void keep_snapshots();
+    Result<> pass(std::string_view point, std::string_view action) const;
+
+    SqliteOptions options_;
+    StatePaths paths_;
+    File lock_;
+    std::optional<Connection> connection_;  // nothing while it is being opened anew
+    std::optional<EntryLog> log_;           // nothing for ":memory:"
+    std::optional<FileIdentity> identity_;
+    std::unique_ptr<SnapshotTaker> snapshots_;
+    std::chrono::steady_clock::time_point healed_{};  // last tried
     std::function<void(const Mutation&)> changed_;
     std::mutex mutex_;
     std::condition_variable wake_;
@@ -132,9 +164,10 @@ void SqliteStore::run() {
 }
 
 void SqliteStore::run_group(std::vector<Task>& group) {
-    bool writes = false;
-    for (const Task& task : group) writes = writes || std::holds_alternative<Write>(task);
-    if (writes) commit(group);
+    std::vector<Write*> writes;
+    for (Task& task : group)
+        if (auto* write = std::get_if<Write>(&task)) writes.push_back(write);
+    if (!writes.empty()) commit(writes);
     for (Task& task : group) {
         if (auto* write = std::get_if<Write>(&task)) {
             if (write->result && changed_) changed_(write->mutation);
@@ -144,102 +177,169 @@ void SqliteStore::run_group(std::vector<Task>& group) {
             read.done(select_events(read));
         }
     }
+    if (snapshots_) keep_snapshots();
 }
 
-void SqliteStore::commit(std::vector<Task>& group) {
-    Result<> whole = database_->execute("BEGIN IMMEDIATE");
-    for (Task& task : group) {
-        auto* write = std::get_if<Write>(&task);
-        if (write == nullptr) continue;
-        write->result = whole ? write_alone(write->mutation) : whole;
-        // A full disk ends the whole transaction, not just the statement.
-        if (whole && !write->result && !database_->in_transaction()) whole = write->result;
+void SqliteStore::commit(const std::vector<Write*>& group) {
+    Result<> whole = check_files();
+    if (whole) {
+        for (Write* write : group) write->changes = row_changes(write->mutation);
+        whole = try_to_commit(group);
+        // Also when BEGIN failed: then there is nothing to roll back, and that is fine.
+        if (connection_->database->in_transaction()) (void)connection_->rollback.run();
     }
-    if (whole) whole = database_->execute("COMMIT");
     if (whole) return;
-    // Also when BEGIN failed: then there is nothing to roll back, and that is fine.
-    (void)database_->execute("ROLLBACK");
-    for (Task& task : group)
-        if (auto* write = std::get_if<Write>(&task)) write->result = whole;
+    if (whole.error().code == ErrorCode::kProtocol)
+        whole.error().message += "; restart the manager: it recovers from the snapshot and the log";
+    for (Write* write : group) write->result = whole;
 }
 
-// In a savepoint of its own, so that one refused mutation does not take the others of its group with it.
-Result<> SqliteStore::write_alone(const Mutation& mutation) {
-    if (Result<> ok = database_->execute("SAVEPOINT one"); !ok) return ok;
-    Result<> result = write(mutation);
-    if (!result) (void)database_->execute("ROLLBACK TO one");
-    const Result<> released = database_->execute("RELEASE one");
+Result<> SqliteStore::try_to_commit(const std::vector<Write*>& group) {
+    if (Result<> ok = connection_->begin.run(); !ok) return ok;
+    if (const Result<> together = execute_together(group); !together) {
+        // Rare: a revision that does not match. One after the other, so that it takes no others with it.
+        if (connection_->database->in_transaction())
+            if (Result<> ok = connection_->rollback.run(); !ok) return ok;
+        if (Result<> ok = connection_->begin.run(); !ok) return ok;
+        if (Result<> ok = execute_apart(group); !ok) return ok;
+    }
+    return make_durable(group);
+}
+
+Result<> SqliteStore::execute_together(const std::vector<Write*>& group) {
+    for (Write* write : group)
+        if (Result<> ok = connection_->rows.apply(write->changes); !ok) return ok;
+    return {};
+}
+
+Result<> SqliteStore::execute_apart(const std::vector<Write*>& group) {
+    for (Write* write : group) {
+        write->result = execute_alone(*write);
+        // A full disk ends the whole transaction, not just the statement.
+        if (!write->result && !connection_->database->in_transaction()) return write->result;
+    }
+    return {};
+}
+
+Result<> SqliteStore::execute_alone(Write& write) {
+    Database& database = *connection_->database;
+    if (Result<> ok = database.execute("SAVEPOINT one"); !ok) return ok;
+    Result<> result = connection_->rows.apply(write.changes);
+    if (!result) (void)database.execute("ROLLBACK TO one");
+    const Result<> released = database.execute("RELEASE one");
     return result ? released : result;
 }
 
-Result<> SqliteStore::write(const Mutation& mutation) {
-    for (const CompositionChange& change : mutation.compositions)
-        if (Result<> ok = write_composition(change); !ok) return ok;
-    for (const Event& event : mutation.events) {
-        const std::string body = encode_record(event);
-        if (Result<> ok = statements_.event.bind(event.id).bind(body).run(); !ok) return ok;
-    }
-    return write_rest(mutation);
+// The log first: an entry in it is acknowledged sooner or later, by us or by the next start.
+Result<> SqliteStore::make_durable(const std::vector<Write*>& group) {
+    if (!log_) return connection_->commit.run();
+    std::vector<std::string> payloads;
+    payloads.reserve(group.size());
+    for (const Write* write : group)
+        if (write->result) payloads.push_back(encode_changes(write->changes));
+    if (payloads.empty()) return connection_->rollback.run();
+    if (Result<> ok = connection_->rows.set_entry(log_->position().last + payloads.size()); !ok) return ok;
+    if (Result<> ok = log_->append(payloads); !ok) return ok;
+    Result<> committed = pass("commit", "commit to");
+    if (committed) committed = connection_->commit.run();
+    if (committed) return pass("committed", "commit to");
+    const Result<> taken_back = log_->take_back();
+    if (!taken_back) log::error("the log could not be cut", {{"error", taken_back.error()}});
+    return committed;
 }
 
-Result<> SqliteStore::write_composition(const CompositionChange& change) {
-    const Composition& c = change.composition;
-    if (change.forget) return statements_.forget.bind(c.id.value).run();
-    const std::string body = encode_record(c);
-    if (c.revision == 1)
-        return statements_.insert.bind(c.id.value)
-            .bind(c.sequence)
-            .bind(c.host.value)
-            .bind(to_string(c.state))
-            .bind(c.revision)
-            .bind(body)
-            .run();
-    Result<> ok = statements_.update.bind(to_string(c.state))
-                      .bind(c.revision)
-                      .bind(body)
-                      .bind(c.id.value)
-                      .bind(c.revision - 1)
-                      .run();
-    if (ok && database_->changes() != 1)
-        return fail(ErrorCode::kConflict,
-                    fmt::format("composition {} is not at revision {} any more", c.id.value, c.revision - 1));
-    return ok;
+Result<> SqliteStore::pass(std::string_view point, std::string_view action) const {
+    const int error_number = options_.fault ? options_.fault(point) : 0;
+    if (error_number == 0) return {};
+    return std::unexpected(file_error(action, paths_.database, error_number));
 }
 
-Result<> SqliteStore::write_rest(const Mutation& mutation) {
-    for (const QuarantineRecord& ld : mutation.quarantine) {
-        Result<> ok =
-            ld.lifted
-                ? statements_.lift.bind(ld.serial.value).run()
-                : statements_.quarantine.bind(ld.serial.value).bind(ld.size.value).bind(ld.detail).run();
-        if (!ok) return ok;
-    }
-    for (const HostRecord& host : mutation.hosts)
-        if (Result<> ok = statements_.host.bind(host.host.value).bind(host.revision).run(); !ok) return ok;
-    if (const auto& key = mutation.idempotency) {
-        const std::string answer = encode_record(key->answer);
-        if (Result<> ok = statements_.key.bind(key->key).bind(key->body_hash).bind(answer).run(); !ok)
-            return ok;
-    }
-    for (const std::string& key : mutation.forget_idempotency)
-        if (Result<> ok = statements_.forget_key.bind(key).run(); !ok) return ok;
-    if (mutation.forget_events_up_to)
-        return statements_.forget_events.bind(*mutation.forget_events_up_to).run();
+// --- Files that change under it ---
+
+Result<> SqliteStore::check_files() {
+    if (!log_) return {};
+    if (log_->broken() || !connection_)
+        if (Result<> ok = heal(); !ok) return ok;
+    const auto is_there = [&](const std::string& path) {
+        return fail(ErrorCode::kIo,
+                    fmt::format("{} was renamed, deleted or replaced while the manager runs: put it back, or "
+                                "restart the manager (it recovers from the snapshot and the log)",
+                                path));
+    };
+    if (identity_of(paths_.database) != identity_) return is_there(paths_.database);
+    if (!file_exists(log_->path())) return is_there(log_->path());
     return {};
+}
+
+// After a failed sync nobody knows what of the log and the database is on the disk. Both are begun anew: the
+// database is opened and read again, and what it says goes on in a log of a new generation, in which the
+// group that failed is not.
+Result<> SqliteStore::heal() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - healed_ < kHealPause)
+        return fail(ErrorCode::kIo,
+                    fmt::format("state file {}: a sync of its log failed; it is opened anew in "
+                                "a moment",
+                                paths_.database));
+    healed_ = now;
+    const std::uint64_t last = log_->position().last;
+    connection_.reset();
+    Result<std::unique_ptr<Database>> database = open_connection(options_);
+    if (!database) return std::unexpected(database.error());
+    if (Result<> ok = check_database(**database); !ok) return ok;
+    const Result<HistoryPosition> position = history_position(**database);
+    if (!position) return std::unexpected(position.error());
+    if (position->entry != last)
+        return fail(ErrorCode::kIo,
+                    fmt::format("state file {} is at entry {} instead of {} after a failed sync: restart the "
+                                "manager",
+                                paths_.database, position->entry, last));
+    const std::vector<std::string> old = paths_.logs();
+    Result<EntryLog> log = begin_generation(**database, paths_, last, options_.fault);
+    if (!log) return std::unexpected(log.error());
+    if (Result<> ok = (*database)->execute("PRAGMA synchronous=NORMAL"); !ok) return ok;
+    connection_.emplace(*std::move(database));
+    log_.emplace(*std::move(log));
+    for (const std::string& one : old) {
+        std::error_code absent;
+        if (one != log_->path()) std::filesystem::remove(one, absent);
+    }
+    snapshots_->request();
+    log::warning("state file opened anew after a failed sync",
+                 {{"state", paths_.database}, {"entry", log_->position().last}});
+    return {};
+}
+
+void SqliteStore::keep_snapshots() {
+    if (const std::optional<HistoryPosition> taken = snapshots_->take_news())
+        if (taken->generation == log_->position().generation) log_->remove_up_to(taken->entry);
+    if (log_->broken() || log_->segment_bytes() < options_.snapshot_after.value) return;
+    std::error_code absent;
+    const std::uintmax_t size = std::filesystem::file_size(paths_.database, absent);
+    if (!absent && log_->segment_bytes() < 2 * size) return;
+    if (const Result<> ok = log_->rotate(); !ok) {
+        log::warning("no new segment of the log", {{"error", ok.error()}});
+        return;
+    }
+    snapshots_->request();
 }
 
 Result<std::vector<Event>> SqliteStore::select_events(const Read& read) {
     std::vector<Event> events;
+    if (!connection_) return fail(ErrorCode::kIo, "the state file is being opened anew");
     const EventQuery& query = read.query;
-    Statement& select = query.composition ? statements_.history : statements_.events;
+    Statement& select = query.composition ? connection_->history : connection_->events;
     if (query.composition) select.bind(query.composition->value);
     select.bind(query.after).bind(static_cast<std::uint64_t>(query.limit));
     Result<bool> row = select.step();
     for (; row && *row; row = select.step()) {
-        Result<Event> event = decode_event(select.text(0));
+        Result<Event> event = decode_event(select.view(0));
         if (!event) {
+            Error error = std::move(event.error())
+                              .with_context(fmt::format("state file {}, table events, row {}",
+                                                        paths_.database, select.text(1)));
             select.reset();
-            return std::unexpected(event.error());
+            return std::unexpected(std::move(error));
         }
         events.push_back(*std::move(event));
     }
@@ -248,127 +348,42 @@ Result<std::vector<Event>> SqliteStore::select_events(const Read& read) {
     return events;
 }
 
-// --- Loading ---
-
-// Calls read(statement) for each row.
-template <typename Read>
-Result<> each_row(Database& database, std::string_view sql, Read read) {
-    Statement statement(database, sql);
-    for (;;) {
-        const Result<bool> row = statement.step();
-        if (!row) return std::unexpected(row.error());
-        if (!*row) return {};
-        if (Result<> ok = read(statement); !ok) return ok;
-    }
+// An event for those who follow, beside the line in the log.
+Result<> tell(Store& store, const std::string& what) {
+    log::warning("store.recovered", {{"detail", what}});
+    const Result<StoreContents> contents = store.load();
+    if (!contents) return std::unexpected(contents.error());
+    Mutation mutation;
+    Event event;
+    event.id = contents->last_event + 1;
+    event.time = std::chrono::system_clock::now();
+    event.type = "store.recovered";
+    event.detail = what;
+    mutation.events.push_back(std::move(event));
+    std::promise<Result<>> done;
+    store.apply(std::move(mutation), [&](Result<> result) { done.set_value(std::move(result)); });
+    return done.get_future().get();
 }
 
-Result<StoreContents> SqliteStore::load() {
-    const std::lock_guard lock(use_);
-    StoreContents contents;
-    Result<> ok =
-        each_row(*database_, "SELECT body FROM compositions ORDER BY sequence", [&](Statement& row) {
-            Result<Composition> one = decode_composition(row.text(0));
-            if (!one) return Result<>(std::unexpected(one.error()));
-            contents.compositions.push_back(*std::move(one));
-            return Result<>();
-        });
-    if (!ok) return std::unexpected(ok.error());
-    ok = each_row(*database_, "SELECT serial, size, detail FROM quarantine", [&](Statement& row) {
-        contents.quarantine.push_back({SerialNumber{static_cast<std::uint64_t>(row.number(0))},
-                                       Bytes{static_cast<std::uint64_t>(row.number(1))}, row.text(2)});
-        return Result<>();
-    });
-    if (!ok) return std::unexpected(ok.error());
-    ok = each_row(*database_, "SELECT host, revision FROM hosts", [&](Statement& row) {
-        contents.hosts.push_back({HostId(row.text(0)), static_cast<std::uint64_t>(row.number(1))});
-        return Result<>();
-    });
-    if (!ok) return std::unexpected(ok.error());
-    ok = each_row(*database_, "SELECT key, body_hash, answer FROM idempotency ORDER BY n",
-                  [&](Statement& row) {
-                      Result<Composition> answer = decode_composition(row.text(2));
-                      if (!answer) return Result<>(std::unexpected(answer.error()));
-                      contents.idempotency.push_back({row.text(0), row.text(1), *std::move(answer)});
-                      return Result<>();
-                  });
-    if (!ok) return std::unexpected(ok.error());
-    ok = each_row(*database_, "SELECT coalesce(min(id),0), coalesce(max(id),0) FROM events",
-                  [&](Statement& row) {
-                      contents.first_event = static_cast<std::uint64_t>(row.number(0));
-                      contents.last_event = static_cast<std::uint64_t>(row.number(1));
-                      return Result<>();
-                  });
-    if (!ok) return std::unexpected(ok.error());
-    return contents;
-}
-
-// --- Opening ---
-
-// What only makes reading faster is no part of the schema: every version may add it, and drop it.
-constexpr const char* kIndexes =
-    "CREATE INDEX IF NOT EXISTS events_of_composition ON events(json_extract(body,'$.composition')) "
-    "WHERE json_extract(body,'$.composition') IS NOT NULL";
-
-Result<> create_schema(Database& database) {
-    if (Result<> ok = database.execute("BEGIN IMMEDIATE"); !ok) return ok;
-    if (Result<> ok = database.execute(kSchema); !ok) return ok;
-    if (Result<> ok = database.execute(
-            fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kSchemaVersion));
-        !ok)
-        return ok;
-    return database.execute("COMMIT");
-}
-
-Result<> check_schema(Database& database, const std::string& path) {
-    const Result<std::int64_t> tables = database.query_number("SELECT count(*) FROM sqlite_master");
-    if (!tables) return std::unexpected(tables.error());
-    if (*tables == 0) return create_schema(database);
-    const Result<std::int64_t> application = database.query_number("PRAGMA application_id");
-    if (!application) return std::unexpected(application.error());
-    if (*application != kApplicationId)
-        return fail(ErrorCode::kProtocol,
-                    fmt::format("{} is a database of another program; name another state file", path));
-    const Result<std::int64_t> version = database.query_number("PRAGMA user_version");
-    if (!version) return std::unexpected(version.error());
-    if (*version != kSchemaVersion)
-        return fail(
-            ErrorCode::kProtocol,
-            fmt::format("state file {} has schema version {}, this manager knows {}; start the manager "
-                        "version that wrote it, or name another state file",
-                        path, *version, kSchemaVersion));
-    const Result<std::string> check = database.query_text("PRAGMA quick_check(1)");
-    if (!check) return std::unexpected(check.error());
-    if (*check != "ok")
-        return fail(
-            ErrorCode::kProtocol,
-            fmt::format("state file {} is damaged ({}): restore it from a copy, or move it away to start "
-                        "anew; bindings found on the switches are adopted then",
-                        path, *check));
-    return {};
-}
-
-Result<> prepare(Database& database, const SqliteOptions& options) {
-    // EXCLUSIVE before WAL: one manager owns the file, and no shared memory is needed beside it.
-    for (const char* pragma :
-         {"PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL",
-          "PRAGMA temp_store=MEMORY", "PRAGMA wal_autocheckpoint=2000"})
-        if (Result<> ok = database.execute(pragma); !ok) return ok;
-    // Takes the lock now instead of at the first write.
-    if (Result<> ok = database.execute("BEGIN EXCLUSIVE; COMMIT"); !ok) return ok;
-    if (Result<> ok = check_schema(database, options.path); !ok) return ok;
-    if (Result<> ok = database.execute(kIndexes); !ok) return ok;
-    if (options.limit)
-        return database.execute(fmt::format("PRAGMA max_page_count={}", options.limit->value / kPageSize));
-    return {};
+Result<OpenState> open_memory(const SqliteOptions& options) {
+    OpenState state;
+    Result<std::unique_ptr<Database>> database = open_connection(options);
+    if (!database) return std::unexpected(database.error());
+    state.database = *std::move(database);
+    if (Result<> ok = prepare_schema(*state.database); !ok) return std::unexpected(ok.error());
+    return state;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteOptions& options) {
-    Result<std::unique_ptr<Database>> database = Database::open(options.path);
-    if (!database) return std::unexpected(database.error());
-    if (Result<> ok = prepare(**database, options); !ok) return std::unexpected(ok.error());
-    return std::make_unique<SqliteStore>(*std::move(database));
+    Result<OpenState> state = options.path == ":memory:" ? open_memory(options) : open_state(options);
+    if (!state) return std::unexpected(state.error());
+    const std::optional<std::string> recovered = std::exchange(state->recovered, std::nullopt);
+    auto store = std::make_unique<SqliteStore>(options, *std::move(state));
+    if (recovered)
+        if (Result<> ok = tell(*store, *recovered); !ok) return std::unexpected(ok.error());
+    return store;
 }
 
 }  // namespace memtide::fm

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/bytes.h"
@@ -79,8 +80,9 @@ class Store {
     virtual Result<StoreContents> load() = 0;
 
     // Queues the mutation; `done` is called from a thread of the store when it is durable or has failed:
-    // kConflict when a revision did not match, kExhausted when the disk is full, kIo otherwise. Mutations
-    // become durable in the order of the calls. Thread safe; `done` must not block.
+    // kConflict when a revision did not match, kExhausted when the disk is full, kPermission when it is
+    // read-only, kIo otherwise; then nothing of it is there, and the next one may succeed. Mutations become
+    // durable in the order of the calls. Thread safe; `done` must not block.
     virtual void apply(Mutation mutation, std::function<void(Result<>)> done) = 0;
 
     // `done` is called from a thread of the store.
@@ -92,14 +94,24 @@ class Store {
 };
 
 struct SqliteOptions {
-    std::string path;            // ":memory:" for tests that need no disk
-    std::optional<Bytes> limit;  // the database does not grow beyond it: then as if the disk were full
+    std::string path;                 // ":memory:" for tests that need no disk, and then without a log
+    std::optional<Bytes> limit = {};  // the database does not grow beyond it: then as if the disk were full
+    // Go on with what is left when something that was acknowledged is, or may be, lost.
+    bool recover = false;
+    // A snapshot is taken when the log has grown by this much, or by twice the database if that is more.
+    Bytes snapshot_after = mebibytes(64);
+    // For tests: called before ("write", "sync", "cut", "commit") and after ("written", "synced",
+    // "committed") what makes a group durable; a number other than 0 is the errno with which it fails.
+    std::function<int(std::string_view point)> fault = {};
 };
 
-// Opens or creates the database. Errors: kConflict when another process has it open, kProtocol when it is
-// damaged, not a Memtide database or of another schema version, kIo, kPermission. Every message names the
-// path and what to do. WAL with synchronous=FULL: what apply() reported is on the disk. One thread does all
-// writing and puts whatever mutations have queued up meanwhile into one transaction (group commit).
+// Opens or creates the database, the log and the snapshot beside it. What is damaged is recovered when
+// nothing that was acknowledged is lost by that (an event "store.recovered" tells); otherwise opening fails
+// and says what to do. Every message names the path. Errors: kConflict when another manager has it open;
+// kProtocol when it is damaged beyond that; kInvalidArgument when it is not a Memtide database or of a newer
+// schema version; kIo, kPermission, kExhausted. What apply() reported is in the log, on the disk. One thread
+// does all writing and puts whatever mutations have queued up meanwhile into one transaction and one write of
+// the log (group commit).
 Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteOptions& options);
 
 }  // namespace memtide::fm

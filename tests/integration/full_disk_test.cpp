@@ -20,11 +20,11 @@ class FullDisk : public Fabric {
     void make_room() { limit_files(RLIM_INFINITY); }
 };
 
-TEST_F(FullDisk, RequestsAreRefusedWith507AndAcceptedAgainWhenThereIsRoom) {
+TEST_F(FullDisk, RequestsAreRefusedAndAcceptedAgainWhenThereIsRoom) {
     fill();
     for (int i = 0; i < 3; ++i) {
         const RestAnswer refused = rest_.compose("host0", "256MiB");
-        EXPECT_EQ(refused.status, 507U) << refused.body;
+        EXPECT_EQ(refused.status, 503U) << refused.body;
         EXPECT_EQ(refused.code(), "storage-full");
     }
     // Nothing is left of what was refused, and reading goes on.
@@ -43,7 +43,7 @@ TEST_F(FullDisk, AReleaseIsRefusedToo) {
     expect_state(id, "Online");
     fill();
     const RestAnswer refused = rest_.call("DELETE", "/v1/compositions/" + id);
-    EXPECT_EQ(refused.status, 507U) << refused.body;
+    EXPECT_EQ(refused.status, 503U) << refused.body;
     EXPECT_EQ(state_of(id), "Online");
     make_room();
     release(id);
@@ -69,7 +69,7 @@ TEST_F(FullDisk, WhatWasAcknowledgedBeforeSurvivesAKillWhileTheDiskIsFull) {
     const std::string id = compose("host0");
     expect_state(id, "Online");
     fill();
-    EXPECT_EQ(rest_.compose("host1", "256MiB").status, 507U);
+    EXPECT_EQ(rest_.compose("host1", "256MiB").status, 503U);
     manager_->kill();
     run_manager();
     EXPECT_EQ(state_of(id), "Online");

@@ -97,11 +97,15 @@ boost::asio::awaitable<Result<>> FakeSwitch::arrive(std::string_view command) {
 
 // Operations go on by themselves: each command that arrives is a moment later than the one before.
 void FakeSwitch::tick() {
-    const auto advance = [this](Operation& operation) {
-        if (!operation.done && operation.polls_left-- <= 0) finish(operation);
+    bool moved = false;
+    const auto advance = [&](Operation& operation) {
+        if (operation.done) return;
+        moved = true;
+        if (operation.polls_left-- <= 0) finish(operation);
     };
     advance(switch_operation_);
     for (auto& [target, operation] : ld_operations_) advance(operation);
+    if (moved) save();  // before whoever asks can see it
 }
 
 Result<> FakeSwitch::leave(std::string_view command) {

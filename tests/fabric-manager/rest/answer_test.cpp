@@ -71,7 +71,11 @@ TEST(RestAnswer, ProblemsHaveTheStatusOfTheirCode) {
     EXPECT_EQ(answer(Problem{"unknown-composition", "x"}).status, 404U);
     EXPECT_EQ(answer(Problem{"size-zero", "x"}).status, 422U);
     EXPECT_EQ(answer(Problem{"idempotency-conflict", "x"}).status, 409U);
-    EXPECT_EQ(answer(Problem{"storage-full", "x", ErrorCode::kExhausted}).status, 507U);
+    for (const char* code : {"storage-full", "storage-read-only", "storage-failed"}) {
+        const http::Response refused = answer(Problem{code, "x", ErrorCode::kExhausted});
+        EXPECT_EQ(refused.status, 503U);
+        EXPECT_EQ(refused.headers.at("Retry-After"), "5");
+    }
     EXPECT_EQ(answer(Problem{"internal-error", "x", ErrorCode::kInternal}).status, 500U);
     EXPECT_EQ(answer(Problem{"internal-error", "x", ErrorCode::kCancelled}).status, 503U);
     EXPECT_EQ(answer(Problem{"never-heard-of", "x"}).status, 500U);

@@ -1,0 +1,131 @@
+#include "fabric-manager/store/backup.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "fabric-manager/store/files.h"
+#include "fabric-manager/store/opening.h"
+#include "fabric-manager/store/row_change.h"
+#include "fabric-manager/store/schema.h"
+#include "fabric-manager/store/snapshot.h"
+
+namespace memtide::fm {
+
+namespace {
+
+// Above every revision that an agent can have seen since the backup was made.
+constexpr std::uint64_t kRevisionLeap = std::uint64_t{1} << 32;
+
+void remove_database(const std::string& path) {
+    std::error_code absent;
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"})
+        std::filesystem::remove(path + suffix, absent);
+}
+
+std::string facts(Database& database) {
+    const Result<std::int64_t> compositions = database.query_number("SELECT count(*) FROM compositions");
+    const Result<std::int64_t> events = database.query_number("SELECT count(*) FROM events");
+    return fmt::format("{} compositions, {} events", compositions.value_or(0), events.value_or(0));
+}
+
+// Opens a copy, takes it to this version and reads all of it.
+Result<std::unique_ptr<Database>> open_copy(const std::string& path) {
+    Result<std::unique_ptr<Database>> database = Database::open(path, Database::Create::kNever);
+    if (!database) return database;
+    const Result<std::int64_t> tables = (*database)->query_number("SELECT count(*) FROM sqlite_master");
+    if (!tables) return std::unexpected(tables.error());
+    if (*tables == 0) return fail(ErrorCode::kInvalidArgument, path + " is empty; it is no backup");
+    if (Result<> ok = prepare_schema(**database); !ok) return std::unexpected(ok.error());
+    if (Result<> ok = check_database(**database); !ok) return std::unexpected(ok.error());
+    return database;
+}
+
+Result<> leap_revisions(Database& database) {
+    std::vector<std::pair<std::string, std::uint64_t>> hosts;
+    Result<> ok = each_row(database, "SELECT host, revision FROM hosts", [&](const Statement& row) {
+        hosts.emplace_back(row.text(0), static_cast<std::uint64_t>(row.number(1)) + kRevisionLeap);
+        return Result<>();
+    });
+    Statement update(database, "UPDATE hosts SET revision=?, sum=? WHERE host=?");
+    for (const auto& [host, revision] : hosts) {
+        if (!ok) return ok;
+        ok = update.bind(revision).bind(row_sum(RowTable::kHosts, host, revision, 0, {})).bind(host).run();
+    }
+    return ok;
+}
+
+Result<> prepare_for_restore(const std::string& path, std::string& told) {
+    Result<std::unique_ptr<Database>> database = open_copy(path);
+    if (!database) return std::unexpected(database.error());
+    told = facts(**database);
+    const Result<HistoryPosition> position = history_position(**database);
+    if (!position) return std::unexpected(position.error());
+    if (Result<> ok = (*database)->execute("BEGIN IMMEDIATE"); !ok) return ok;
+    // A snapshot may be restored too: its log is not beside it any more.
+    if (Result<> ok = set_history_position(**database, {0, position->entry}); !ok) return ok;
+    if (Result<> ok = leap_revisions(**database); !ok) return ok;
+    if (Result<> ok = (*database)->execute("COMMIT"); !ok) return ok;
+    return (*database)->execute("PRAGMA journal_mode=DELETE");
+}
+
+}  // namespace
+
+Result<std::string> backup_state(const std::string& state, const std::string& out) {
+    if (!file_exists(state))
+        return fail(ErrorCode::kNotFound, fmt::format("there is no state file {} to back up", state));
+    if (file_exists(out))
+        return fail(ErrorCode::kAlreadyExists,
+                    fmt::format("{} is there already; name another file for the backup", out));
+    // Without a manager the database may lag behind its log: opening brings it up, and keeps managers away.
+    std::optional<OpenState> own;
+    if (Result<OpenState> opened = open_state({.path = state}))
+        own.emplace(*std::move(opened));
+    else if (opened.error().code != ErrorCode::kConflict)
+        return std::unexpected(opened.error());
+    const std::string draft = out + ".unchecked";
+    remove_database(draft);
+    const Result<HistoryPosition> copied = copy_database(state, draft, CopyKind::kBackup);
+    if (!copied) return std::unexpected(copied.error());
+    std::string told;
+    {
+        const Result<std::unique_ptr<Database>> checked = open_copy(draft);
+        if (!checked) {
+            remove_database(draft);
+            return std::unexpected(checked.error());
+        }
+        told = facts(**checked);
+    }
+    if (Result<> ok = rename_durably(draft, out); !ok) return std::unexpected(ok.error());
+    return fmt::format("{} backed up to {}: {}, up to entry {}", state, out, told, copied->entry);
+}
+
+Result<std::string> restore_state(const std::string& state, const std::string& in) {
+    const StatePaths paths(state);
+    const Result<File> lock = lock_state(paths);
+    if (!lock) return std::unexpected(lock.error());
+    const std::string draft = paths.restoring() + ".draft";
+    remove_database(draft);
+    if (Result<> ok = copy_file(in, draft); !ok) return std::unexpected(ok.error());
+    std::string told;
+    Result<> ready = prepare_for_restore(draft, told);
+    if (ready) ready = sync_file(draft);
+    if (!ready) {
+        remove_database(draft);
+        return std::unexpected(std::move(ready.error()).with_context("restore " + in));
+    }
+    if (Result<> ok = rename_durably(draft, paths.restoring()); !ok) return std::unexpected(ok.error());
+    std::vector<std::string> old = paths.logs();
+    old.push_back(paths.snapshot());
+    for (std::string& one : paths.database_files()) old.push_back(std::move(one));  // last: see restoring()
+    const bool had_one = file_exists(state);
+    const Result<std::string> aside = set_aside(old, "before-restore-" + time_stamp());
+    if (!aside) return std::unexpected(aside.error());
+    if (Result<> ok = rename_durably(paths.restoring(), state); !ok) return std::unexpected(ok.error());
+    return fmt::format("{} restored from {}: {}{}", state, in, told,
+                       had_one ? "; what was there is " + *aside + " now" : "");
+}
+
+}  // namespace memtide::fm

@@ -47,10 +47,13 @@ std::optional<std::uint64_t> parse_number(std::string_view text);
 // nullopt when the parameter is not given; "true", "false", "1" and "0" otherwise.
 Outcome<std::optional<bool>> choice(const http::Request& request, std::string_view name);
 
-// {"items": [...], "next": ...}, item by item: a page of devices is a megabyte of text, and several of objects.
+// {"items": [...], "next": ...}, item by item: a page of devices is a megabyte of text, and several of
+// objects.
 class ListAnswer {
   public:
     void add(const boost::json::object& item);
+    // Where the text of one more item is to be appended.
+    std::string& next_item();
     [[nodiscard]] std::size_t size() const { return size_; }
     // `next`: the token of the next page; nullopt on the last.
     http::Response finish(const std::optional<std::string>& next);

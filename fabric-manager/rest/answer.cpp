@@ -151,9 +151,11 @@ Outcome<std::optional<bool>> choice(const http::Request& request, std::string_vi
     return *value;
 }
 
-void ListAnswer::add(const boost::json::object& item) {
+void ListAnswer::add(const boost::json::object& item) { json::append(next_item(), item); }
+
+std::string& ListAnswer::next_item() {
     if (size_++ > 0) text_ += ',';
-    json::append(text_, item);
+    return text_;
 }
 
 http::Response ListAnswer::finish(const std::optional<std::string>& next) {

@@ -53,6 +53,8 @@ Outcome<std::optional<bool>> choice(const http::Request& request, std::string_vi
 class ListAnswer {
   public:
     void add(const boost::json::object& item);
+    // Where the text of one more item is to be appended.
+    std::string& next_item();
     [[nodiscard]] std::size_t size() const { return size_; }
     // `next`: the token of the next page; nullopt on the last.
     http::Response finish(const std::optional<std::string>& next);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,7 +33,10 @@ http::Response page_of(const http::Request& request, const std::map<Key, Item>& 
             next = *last;
             break;
         }
-        list.add(write(it->second));
+        if constexpr (std::is_same_v<Item, Device>)
+            append_json(list.next_item(), it->second);
+        else
+            list.add(write(it->second));
         last = &it->first.value;
     }
     return list.finish(next);

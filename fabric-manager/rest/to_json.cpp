@@ -5,6 +5,7 @@
 #include <boost/json/value.hpp>
 
 #include "common/base/ids.h"
+#include "common/json/write.h"
 #include "fabric-manager/rest/text.h"
 
 namespace memtide::fm {
@@ -327,7 +328,9 @@ json::object to_json(const Switch& item) {
             {"vcss", array_of(item.vcss, vcs_json)}};
 }
 
-json::object to_json(const Device& device) {
+namespace {
+
+json::object device_json(const Device& device) {
     return {{"name", device.id.value},
             {"kind", kind_text(device.kind)},
             {"switch", device.switch_id.value},
@@ -335,8 +338,26 @@ json::object to_json(const Device& device) {
             {"serial", serial_or_null(device.serial)},
             {"size", device.size.value},
             {"granularity", device.granularity.value},
-            {"present", device.present},
-            {"lds", array_of(device.lds, ld_json)}};
+            {"present", device.present}};
+}
+
+}  // namespace
+
+json::object to_json(const Device& device) {
+    json::object result = device_json(device);
+    result["lds"] = array_of(device.lds, ld_json);
+    return result;
+}
+
+void append_json(std::string& text, const Device& device) {
+    memtide::json::append(text, device_json(device));
+    text.back() = ',';  // in place of the end of the object
+    text += "\"lds\":[";
+    for (std::size_t i = 0; i < device.lds.size(); ++i) {
+        if (i > 0) text += ',';
+        memtide::json::append(text, ld_json(device.lds[i]));
+    }
+    text += "]}";
 }
 
 json::object to_json(const Host& host, Bytes composed, bool connected) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
@@ -16,6 +18,9 @@ boost::json::object to_json(const Pool& pool);
 boost::json::object to_json(const Switch& item);
 boost::json::object to_json(const TenantStatus& tenant);
 boost::json::object to_json(const Device& device);
+// The same as text behind what is in `text`, one logical device at a time: a page of devices has thousands of
+// them, and the objects for all at once cost more than the text.
+void append_json(std::string& text, const Device& device);
 // `composed`: what it has in compositions; `connected`: whether its agent has called lately.
 boost::json::object to_json(const Host& host, Bytes composed, bool connected);
 boost::json::object to_json(const History& history);

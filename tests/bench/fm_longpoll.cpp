@@ -80,8 +80,8 @@ int run() {
     const double used = metrics::cpu_seconds(manager.pid()) - cpu_before;
     print_figure(kBench, "idle_cpu_percent", "%", {100 * used / static_cast<double>(kIdle.count())});
 
-    // The first answer ends the wait above; each of the others is a whole poll. Growth counts from where every
-    // agent has polled once, so that what a process allocates only once is not taken for it.
+    // The first answer ends the wait above; each of the others is a whole poll. Growth counts from where
+    // every agent has polled once, so that what a process allocates only once is not taken for it.
     agents.await_answers(2, std::chrono::milliseconds(1000));
     agents.start_waiting(kShortWait);
     const double polled_once = settled_bytes(manager.pid());

@@ -27,7 +27,7 @@ class ScriptedManager {
 
     explicit ScriptedManager(Answer answer) : answer_(std::move(answer)) {
         for (const char* method : {"GET", "POST", "DELETE"})
-            for (const char* pattern : {"/v1/{a}", "/v1/{a}/{b}"})
+            for (const char* pattern : {"/v1/{a}", "/v1/{a}/{b}", "/v1/{a}/{b}/{c}"})
                 router_.add(method, pattern,
                             [this](http::Request request) { return handle(std::move(request)); });
         server_ = std::make_unique<http::Server>(context_.get_executor(), router_);

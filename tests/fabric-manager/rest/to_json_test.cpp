@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/json/write.h"
 #include "fabric-manager/rest/openapi.h"
 #include "tests/fabric-manager/rest/schema.h"
 
@@ -144,6 +145,14 @@ TEST(RestJson, TheInventoryIsAsDescribed) {
     EXPECT_THAT(mistakes("Host", to_json(host, mebibytes(256), true)), IsEmpty());
     EXPECT_EQ(to_json(host, mebibytes(256), true).at("agent").at("connected"), true);
     EXPECT_THAT(mistakes("Host", to_json(Host{}, Bytes{}, false)), IsEmpty());
+}
+
+TEST(RestJson, DevicesAppendedAsTextAreTheSame) {
+    for (const Device& device : {mld(), Device{}}) {
+        std::string text = "x";
+        append_json(text, device);
+        EXPECT_EQ(text, "x" + memtide::json::write(to_json(device)));
+    }
 }
 
 TEST(RestJson, ThePoolIsAsDescribed) {

@@ -47,7 +47,7 @@ std::shared_ptr<HotplugBackend> no_hotplug() { return std::make_shared<NoHotplug
 class Switch::Impl : public std::enable_shared_from_this<Impl> {
   public:
     Impl(const asio::any_io_executor& executor, SwitchConfig config, std::vector<Listener> listeners,
-         std::vector<std::shared_ptr<MediaFile>> media, std::shared_ptr<HotplugBackend> hotplug,
+         std::vector<std::shared_ptr<Media>> media, std::shared_ptr<HotplugBackend> hotplug,
          ConnectionLimits limits)
         : strand_(asio::make_strand(executor)),
           config_(std::move(config)),
@@ -102,6 +102,11 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     void set_host_link(const HostId& host, bool up) {
         for (Port& port : model_.ports)
             if (port.config.host == host) port.host_link_up = up;
+    }
+
+    void set_device_link(const DeviceId& device, bool up) {
+        for (Port& port : model_.ports)
+            if (port.config.device == device) port.device_link_up = up;
     }
 
   private:
@@ -231,17 +236,25 @@ Result<std::unique_ptr<Switch>> Switch::open(asio::any_io_executor executor, con
                                              const SwitchConfig& config,
                                              std::shared_ptr<HotplugBackend> hotplug,
                                              ConnectionLimits limits) {
-    const auto context = "switch " + config.name.value;
-    std::vector<std::shared_ptr<MediaFile>> media;
+    std::vector<std::shared_ptr<Media>> media;
     for (const DeviceConfig& device : config.devices) {
         auto file = MediaFile::open(topology.media_file(config, device), device.size);
-        if (!file) return std::unexpected(std::move(file.error()).with_context(context));
+        if (!file)
+            return std::unexpected(std::move(file.error()).with_context("switch " + config.name.value));
         media.push_back(*std::move(file));
     }
+    return open_on(std::move(executor), config, std::move(media), std::move(hotplug), limits);
+}
+
+Result<std::unique_ptr<Switch>> Switch::open_on(asio::any_io_executor executor, const SwitchConfig& config,
+                                                std::vector<std::shared_ptr<Media>> media,
+                                                std::shared_ptr<HotplugBackend> hotplug,
+                                                ConnectionLimits limits) {
     std::vector<Listener> listeners;
     for (const Endpoint& endpoint : config.listen) {
         auto listener = Listener::open(executor, endpoint);
-        if (!listener) return std::unexpected(std::move(listener.error()).with_context(context));
+        if (!listener)
+            return std::unexpected(std::move(listener.error()).with_context("switch " + config.name.value));
         listeners.push_back(*std::move(listener));
     }
     return std::unique_ptr<Switch>(new Switch(std::make_shared<Impl>(
@@ -276,6 +289,10 @@ asio::awaitable<std::vector<VppbStatus>> Switch::vppbs() {
 
 void Switch::set_host_link(const HostId& host, bool up) {
     asio::post(impl_->strand(), [impl = impl_, host, up] { impl->set_host_link(host, up); });
+}
+
+void Switch::set_device_link(const DeviceId& device, bool up) {
+    asio::post(impl_->strand(), [impl = impl_, device, up] { impl->set_device_link(device, up); });
 }
 
 }  // namespace memtide::emul

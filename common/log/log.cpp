@@ -1,6 +1,7 @@
 #include "common/log/log.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -17,6 +18,9 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
     logger->flush_on(spdlog::level::info);
     return logger;
 }
+
+// The level of the current logger, to be asked without a lock.
+std::atomic<Level> current_level{Level::kInfo};
 
 std::mutex logger_mutex;
 std::shared_ptr<spdlog::logger>& logger_slot() {
@@ -53,9 +57,12 @@ void append_value(std::string& line, std::string_view value) {
     line += '"';
 }
 
-void write(spdlog::level::level_enum level, std::string_view event, Fields fields) {
+constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
+                                                 spdlog::level::warn, spdlog::level::err};
+
+void write(Level level, std::string_view event, Fields fields) {
+    if (!is_enabled(level)) return;
     const auto logger = current_logger();
-    if (!logger->should_log(level)) return;
     std::string line;
     line.append("event=");
     append_value(line, event);
@@ -64,16 +71,17 @@ void write(spdlog::level::level_enum level, std::string_view event, Fields field
         line.append(" ").append(field.key).append("=");
         append_value(line, field.value);
     }
-    logger->log(level, spdlog::string_view_t(line.data(), line.size()));
+    logger->log(kLevels[static_cast<int>(level)], spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace
 
 void set_level(Level level) {
-    static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
-                                                            spdlog::level::warn, spdlog::level::err};
+    current_level = level;
     current_logger()->set_level(kLevels[static_cast<int>(level)]);
 }
+
+bool is_enabled(Level level) { return level >= current_level.load(std::memory_order_relaxed); }
 
 Result<> to_file(const std::string& path) {
     try {
@@ -87,9 +95,9 @@ Result<> to_file(const std::string& path) {
     }
 }
 
-void debug(std::string_view event, Fields fields) { write(spdlog::level::debug, event, fields); }
-void info(std::string_view event, Fields fields) { write(spdlog::level::info, event, fields); }
-void warning(std::string_view event, Fields fields) { write(spdlog::level::warn, event, fields); }
-void error(std::string_view event, Fields fields) { write(spdlog::level::err, event, fields); }
+void debug(std::string_view event, Fields fields) { write(Level::kDebug, event, fields); }
+void info(std::string_view event, Fields fields) { write(Level::kInfo, event, fields); }
+void warning(std::string_view event, Fields fields) { write(Level::kWarning, event, fields); }
+void error(std::string_view event, Fields fields) { write(Level::kError, event, fields); }
 
 }  // namespace memtide::log

@@ -35,6 +35,8 @@ enum class Level { kDebug, kInfo, kWarning, kError };
 
 // Lines go to standard error as logfmt: time level event key=value ... Thread safe.
 void set_level(Level level);
+// Whether lines of this level are written at all: for lines whose fields cost something to make.
+bool is_enabled(Level level);
 // Sends lines to a file instead (opened for append); kIo when it cannot be opened.
 Result<> to_file(const std::string& path);
 

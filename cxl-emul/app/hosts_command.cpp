@@ -95,13 +95,12 @@ Result<FleetOptions> read(const HostsOptions& typed) {
     const auto size = parse_bytes(typed.ld_size);
     if (!size) return std::unexpected(about("--ld-size", size.error()));
     options.ld_size = *size;
-    for (const Result<>& done :
-         {read_delay("--online-delay", typed.online_delay, options.delays.online),
-          read_delay("--offline-delay", typed.offline_delay, options.delays.offline),
-          read_delay("--report-delay", typed.report_delay, options.delays.report),
-          read_time("--bind-time", typed.bind_time, options.bind_time),
-          read_time("--unbind-time", typed.unbind_time, options.unbind_time),
-          read_time("--erase-time", typed.erase_time, options.erase_time)})
+    for (const Result<>& done : {read_delay("--online-delay", typed.online_delay, options.delays.online),
+                                 read_delay("--offline-delay", typed.offline_delay, options.delays.offline),
+                                 read_delay("--report-delay", typed.report_delay, options.delays.report),
+                                 read_time("--bind-time", typed.bind_time, options.bind_time),
+                                 read_time("--unbind-time", typed.unbind_time, options.unbind_time),
+                                 read_time("--erase-time", typed.erase_time, options.erase_time)})
         if (!done) return std::unexpected(done.error());
     for (const std::string& text : typed.faults) {
         auto fault = read_fault(text);
@@ -215,8 +214,9 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
                         "Write the fitting configuration of the manager to this file");
     command->add_option("--state", options->state, "The journal that configuration names")
         ->capture_default_str();
-    command->add_option("--online-delay", options->online_delay,
-                        "How long onlining takes: 20ms, 5ms..50ms or exp:20ms")
+    command
+        ->add_option("--online-delay", options->online_delay,
+                     "How long onlining takes: 20ms, 5ms..50ms or exp:20ms")
         ->capture_default_str();
     command->add_option("--offline-delay", options->offline_delay, "How long taking offline takes")
         ->capture_default_str();
@@ -228,10 +228,11 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--erase-time", options->erase_time, "How long a sanitize takes")
         ->capture_default_str();
     command
-        ->add_option("--fault", options->faults,
-                     fmt::format("A fault that this share of the hosts has from the start, NAME=0.05: {}; may "
-                                 "be given more than once",
-                                 fmt::join(host_fault_names(), ", ")))
+        ->add_option(
+            "--fault", options->faults,
+            fmt::format("A fault that this share of the hosts has from the start, NAME=0.05: {}; may "
+                        "be given more than once",
+                        fmt::join(host_fault_names(), ", ")))
         ->allow_extra_args(false);
     command->add_option("--seed", fleet.seed, "Of delays and faults")->capture_default_str();
     command->add_option("--control", options->control,

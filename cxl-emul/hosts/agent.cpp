@@ -115,8 +115,8 @@ asio::awaitable<void> Agent::ask(Self self, std::unique_ptr<http::Client> client
     Microseconds pause = kFirstPause;
     for (;;) {
         http::ClientRequest request;
-        request.target = fmt::format("/v1/hosts/{}/desired?timeout={}s", self->model_.name().value,
-                                     kPoll.count());
+        request.target =
+            fmt::format("/v1/hosts/{}/desired?timeout={}s", self->model_.name().value, kPoll.count());
         if (seen) request.target += fmt::format("&after={}", *seen);
         request.timeout = kPatience;
         const auto answer = co_await client->send(std::move(request));

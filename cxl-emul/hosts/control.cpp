@@ -129,7 +129,8 @@ Result<> fault_of_host(Fleet& fleet, const HostId& id, const std::string& name, 
 
 Result<> fault_of_switch(Fleet& fleet, const SwitchId& id, const std::string& name, bool begin,
                          Fleet::Duration time) {
-    if (name != "power-off") return fail(ErrorCode::kNotFound, fmt::format("a switch has no fault \"{}\"", name));
+    if (name != "power-off")
+        return fail(ErrorCode::kNotFound, fmt::format("a switch has no fault \"{}\"", name));
     return begin ? fleet.power_off(id, time) : fleet.power_on(id);
 }
 

@@ -10,13 +10,13 @@ namespace memtide::emul {
 
 // What can be wrong with an emulated host. A host may have several at a time.
 enum class HostFault : std::uint8_t {
-    kReboot,          // off; it comes up with a new boot id and its memory not online
-    kAgentDies,       // nobody asks, acts or reports; memory stays as it is
-    kSilence,         // the agent works, and its network does not
-    kRefusesOnline,   // reports "failed" instead of bringing memory online
-    kRefusesOffline,  // memory has holders: stays "draining"
-    kLateReports,     // each report is 2 s late
-    kLiesAboutSize,   // reports half of the memory online, and memdevs that are too large
+    kReboot,             // off; it comes up with a new boot id and its memory not online
+    kAgentDies,          // nobody asks, acts or reports; memory stays as it is
+    kSilence,            // the agent works, and its network does not
+    kRefusesOnline,      // reports "failed" instead of bringing memory online
+    kRefusesOffline,     // memory has holders: stays "draining"
+    kLateReports,        // each report is 2 s late
+    kLiesAboutSize,      // reports half of the memory online, and memdevs that are too large
     kReportsForAnother,  // sends its report to the resource of its neighbour as well
     kLinkDown,           // of its upstream port: its devices are gone until it is up again
 };

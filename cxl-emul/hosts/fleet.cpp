@@ -23,8 +23,8 @@ class Fleet::Hotplug final : public HotplugBackend {
             co_return fail(ErrorCode::kInternal, "no such host or device: " + device.slot.host.value);
         const auto [owner, fresh] = fleet_.owners_.emplace(device.serial, device.slot.host);
         if (!fresh)
-            fleet_.ledger_.violation({"two-hosts", device.slot.host, device.serial,
-                                      owner->second.value + " has it already"});
+            fleet_.ledger_.violation(
+                {"two-hosts", device.slot.host, device.serial, owner->second.value + " has it already"});
         BoundDevice bound{device.slot,
                           {device.serial, place->second.media, device.offset, device.size},
                           !place->second.link_down};
@@ -68,9 +68,9 @@ Result<> Fleet::build(const Topology& topology) {
         const HostId name(fmt::format("host{}", i));
         const HostId neighbour(fmt::format("host{}", (i + 1) % options_.count));
         // Every host draws from a sequence of its own, so that what one does changes nothing for others.
-        auto host = std::make_unique<Host>(executor_, name, options_.delays,
-                                           options_.seed * 0x9e3779b97f4a7c15ULL + i, ledger_, pool_,
-                                           neighbour);
+        auto host =
+            std::make_unique<Host>(executor_, name, options_.delays,
+                                   options_.seed * 0x9e3779b97f4a7c15ULL + i, ledger_, pool_, neighbour);
         for (std::size_t f = 0; f < kHostFaults; ++f)
             if (faults[i].has(static_cast<HostFault>(f))) host->begin_fault(static_cast<HostFault>(f));
         hosts_.emplace(name, std::move(host));
@@ -199,7 +199,8 @@ Result<> Fleet::power_off(const SwitchId& id, Duration lasts) {
     const auto found = switches_.find(id);
     if (found == switches_.end()) return fail(ErrorCode::kNotFound, "no switch named " + id.value);
     SwitchPlace& place = found->second;
-    if (place.changing || !place.life->is_on()) return fail(ErrorCode::kConflict, id.value + " is off already");
+    if (place.changing || !place.life->is_on())
+        return fail(ErrorCode::kConflict, id.value + " is off already");
     place.changing = true;
     spawn(turn_off(place, lasts));
     return {};

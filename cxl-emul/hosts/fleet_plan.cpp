@@ -30,9 +30,10 @@ Result<> check(const FleetOptions& options, std::uint64_t switches) {
     const std::uint64_t hosts_each = (options.count + switches - 1) / switches;
     if (options.devices < 1) return wrong("a switch needs at least one device");
     if (options.devices > kMostPorts || hosts_each + options.devices > kMostPorts)
-        return wrong(fmt::format("a switch has {} ports: {} hosts and {} devices are too many; use more "
-                                 "switches",
-                                 kMostPorts, hosts_each, options.devices));
+        return wrong(
+            fmt::format("a switch has {} ports: {} hosts and {} devices are too many; use more "
+                        "switches",
+                        kMostPorts, hosts_each, options.devices));
     if (options.lds < 1 || options.lds > kMaxLds)
         return wrong(fmt::format("an MLD has 1 to {} logical devices, not {}", kMaxLds, options.lds));
     if (options.vppbs < 1 || options.vppbs > kMostVppbs)
@@ -58,8 +59,7 @@ DeviceConfig device_of(const FleetOptions& options, std::uint64_t on_switch, std
     DeviceConfig device;
     device.name = DeviceId(fmt::format("dev-{}-{}", on_switch, index));
     device.kind = options.kind;
-    device.serial = SerialNumber{kDeviceSerials +
-                                 (on_switch * options.devices + index) * kSerialsPerDevice};
+    device.serial = SerialNumber{kDeviceSerials + (on_switch * options.devices + index) * kSerialsPerDevice};
     device.size = options.ld_size;
     if (options.kind == DeviceKind::kSld) return device;
     device.size = options.ld_size * options.lds;
@@ -71,7 +71,8 @@ DeviceConfig device_of(const FleetOptions& options, std::uint64_t on_switch, std
 
 Result<Topology> plan_fleet(const FleetOptions& options) {
     const std::uint64_t wanted = (options.count + kHostsPerSwitch - 1) / kHostsPerSwitch;
-    const std::uint64_t switches = options.switches != 0 ? options.switches : std::max<std::uint64_t>(wanted, 1);
+    const std::uint64_t switches =
+        options.switches != 0 ? options.switches : std::max<std::uint64_t>(wanted, 1);
     if (const auto good = check(options, switches); !good) return std::unexpected(good.error());
     Topology topology;
     topology.name = "emulated";
@@ -80,7 +81,8 @@ Result<Topology> plan_fleet(const FleetOptions& options) {
         config.name = SwitchId(fmt::format("switch{}", s));
         config.serial = SerialNumber{kSwitchSerials + s};
         auto endpoint = endpoint_of(options.listen, s, switches);
-        if (!endpoint) return std::unexpected(std::move(endpoint.error()).with_context("where switches listen"));
+        if (!endpoint)
+            return std::unexpected(std::move(endpoint.error()).with_context("where switches listen"));
         config.listen.push_back(*std::move(endpoint));
         config.bind_time = options.bind_time;
         config.unbind_time = options.unbind_time;
@@ -92,8 +94,8 @@ Result<Topology> plan_fleet(const FleetOptions& options) {
         }
         for (std::uint64_t d = 0; d < options.devices; ++d) {
             config.devices.push_back(device_of(options, s, d));
-            config.ports.push_back({static_cast<std::uint8_t>(config.ports.size()), std::nullopt,
-                                    config.devices.back().name});
+            config.ports.push_back(
+                {static_cast<std::uint8_t>(config.ports.size()), std::nullopt, config.devices.back().name});
         }
         topology.switches.push_back(std::move(config));
     }

@@ -21,7 +21,7 @@ struct FleetOptions {
     std::uint64_t switches = 0;  // 0: one for each 32 hosts
     std::uint64_t devices = 4;   // behind each switch
     DeviceKind kind = DeviceKind::kMld;
-    std::uint64_t lds = 16;  // of each MLD
+    std::uint64_t lds = 16;       // of each MLD
     Bytes ld_size = kCxlGranule;  // of an SLD: all of it
     std::uint64_t vppbs = 8;      // of each host
     // "tcp://127.0.0.1:0" (any ports), "tcp://127.0.0.1:2650" (that one and those that follow) or

@@ -17,8 +17,8 @@ void Host::start() {
 
 // The agent runs on a host that is up, unless it died.
 void Host::run_agent() {
-    const bool runs = started_ && !model_.faults().has(HostFault::kReboot) &&
-                      !model_.faults().has(HostFault::kAgentDies);
+    const bool runs =
+        started_ && !model_.faults().has(HostFault::kReboot) && !model_.faults().has(HostFault::kAgentDies);
     agent_->set_network(!model_.faults().has(HostFault::kSilence));
     if (runs)
         agent_->start();

@@ -57,12 +57,12 @@ bool HostModel::in_use(const Slot& slot) {
 void HostModel::plug(PluggedDevice device, Arrival arrival) {
     const auto dirty = device.media->first_written(device.offset, device.size);
     if (dirty && arrival == Arrival::kFresh)
-        ledger_.violation({"not-erased", name_, device.serial,
-                           fmt::format("byte {} of {} still holds what a host wrote", dirty->value,
-                                       device.media->path())});
+        ledger_.violation(
+            {"not-erased", name_, device.serial,
+             fmt::format("byte {} of {} still holds what a host wrote", dirty->value, device.media->path())});
     ++ledger_.plugged;
     devices_[device.serial] = Slot{device, Use::kFound, {}, 0};
-    changed_ = true;
+    note_change(device.serial);
 }
 
 void HostModel::unplug(SerialNumber serial, Removal how) {
@@ -75,7 +75,7 @@ void HostModel::unplug(SerialNumber serial, Removal how) {
     if (in_use(slot) && how == Removal::kSurprise) ledger_.surprise({name_, serial});
     ++ledger_.unplugged;
     devices_.erase(found);
-    changed_ = true;
+    note_change(serial);
 }
 
 void HostModel::reboot() {
@@ -87,6 +87,11 @@ void HostModel::reboot() {
     }
     wanted_ = {};
     changed_ = true;
+}
+
+// What nobody has asked for yet, or any more, can wait for the next report.
+void HostModel::note_change(SerialNumber serial) {
+    if (wanted_of(serial) != nullptr) changed_ = true;
 }
 
 void HostModel::check_stamp(const Slot& slot) {
@@ -172,8 +177,8 @@ bool HostModel::advance(Time now) {
 std::optional<HostModel::Time> HostModel::next_due() const {
     std::optional<Time> next;
     for (const auto& [serial, slot] : devices_) {
-        const bool waits = slot.use == Use::kGoingOnline || (slot.use == Use::kGoingOffline &&
-                                                             !faults_.has(HostFault::kRefusesOffline));
+        const bool waits = slot.use == Use::kGoingOnline ||
+                           (slot.use == Use::kGoingOffline && !faults_.has(HostFault::kRefusesOffline));
         if (waits && wanted_of(serial) != nullptr && (!next || slot.due < *next)) next = slot.due;
     }
     return next;

@@ -91,11 +91,12 @@ class HostModel {
     struct Slot {
         PluggedDevice device;
         Use use = Use::kFound;
-        Time due;                  // of the two transitions
-        std::uint64_t stamp = 0;   // what was written to it, while it is online
+        Time due;                 // of the two transitions
+        std::uint64_t stamp = 0;  // what was written to it, while it is online
     };
     static bool in_use(const Slot& slot);
     bool step(Slot& slot, const Wanted& wanted, Time now);
+    void note_change(SerialNumber serial);
     void bring_online(Slot& slot);
     void check_stamp(const Slot& slot);
     [[nodiscard]] const Wanted* wanted_of(SerialNumber serial) const;

@@ -13,10 +13,8 @@ constexpr std::size_t kKeptSurprises = 100'000;
 }  // namespace
 
 void Ledger::violation(Violation what) {
-    log::error("violation", {{"kind", what.kind},
-                             {"host", what.host},
-                             {"serial", what.serial},
-                             {"detail", what.detail}});
+    log::error("violation",
+               {{"kind", what.kind}, {"host", what.host}, {"serial", what.serial}, {"detail", what.detail}});
     ++violation_count_;
     if (violations_.size() < kKeptViolations) violations_.push_back(std::move(what));
 }

@@ -34,7 +34,9 @@ class Ledger {
 
     [[nodiscard]] const std::vector<Violation>& violations() const { return violations_; }  // the first 1000
     [[nodiscard]] std::uint64_t violation_count() const { return violation_count_; }
-    [[nodiscard]] const std::deque<SurpriseRemoval>& surprises() const { return surprises_; }  // the last ones
+    [[nodiscard]] const std::deque<SurpriseRemoval>& surprises() const {
+        return surprises_;
+    }  // the last ones
 
     // Counts since the start.
     std::uint64_t plugged = 0;

@@ -38,7 +38,8 @@ Result<std::string> manager_config(const Topology& topology, std::string_view ma
         return fail(ErrorCode::kInvalidArgument,
                     fmt::format("\"{}\" is neither http://ADDRESS:PORT nor unix:/PATH", manager));
     if (listen.ends_with('/')) listen.remove_suffix(1);
-    std::string text = "# Written by memtide-cxl-emul hosts: the fabric manager of its emulated switches and hosts.\n";
+    std::string text =
+        "# Written by memtide-cxl-emul hosts: the fabric manager of its emulated switches and hosts.\n";
     auto out = std::back_inserter(text);
     fmt::format_to(out, "listen: {}\nstate: {}\nswitches:\n", yaml_text(listen), yaml_text(state));
     for (const SwitchConfig& one : topology.switches)

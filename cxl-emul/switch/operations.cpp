@@ -106,6 +106,16 @@ void Operations::stop() {
     for (const auto& running : running_) running->interrupt();
 }
 
+void Operations::log_end(const Running& running, ReturnCode code) const {
+    if (!log::is_enabled(log::Level::kInfo)) return;
+    const Component::Background& background = component_of(model_, running.operation).background;
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - running.started);
+    log::info("background operation ended", {{"switch", config_.name},
+                                             {"operation", fmapi::to_string(background.opcode)},
+                                             {"code", fmapi::to_string(code)},
+                                             {"ms", took.count()}});
+}
+
 asio::awaitable<void> Operations::run(std::shared_ptr<Running> running, std::shared_ptr<void>) {
     ReturnCode code = ReturnCode::kInternalError;
     try {
@@ -113,12 +123,7 @@ asio::awaitable<void> Operations::run(std::shared_ptr<Running> running, std::sha
     } catch (const std::exception& e) {
         log::error("background operation failed", {{"switch", config_.name}, {"error", e.what()}});
     }
-    const Component::Background& background = component_of(model_, running->operation).background;
-    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - running->started);
-    log::info("background operation ended", {{"switch", config_.name},
-                                             {"operation", fmapi::to_string(background.opcode)},
-                                             {"code", fmapi::to_string(code)},
-                                             {"ms", took.count()}});
+    log_end(*running, code);
     finish(model_, running->operation, code);
     running_.remove(running);
 }

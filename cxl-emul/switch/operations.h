@@ -42,6 +42,7 @@ class Operations {
     struct Running;
 
     boost::asio::awaitable<void> run(std::shared_ptr<Running> running, std::shared_ptr<void> owner);
+    void log_end(const Running& running, fmapi::ReturnCode code) const;
     boost::asio::awaitable<fmapi::ReturnCode> carry_out(Running& running);
     boost::asio::awaitable<fmapi::ReturnCode> bind(Running& running, VppbId id);
     boost::asio::awaitable<fmapi::ReturnCode> unbind(Running& running, const UnbindOperation& operation);

@@ -78,9 +78,10 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     fmapi::Message answer(fmapi::MctpType type, const fmapi::Message& request, Connection* from) {
         operations_.refresh_progress();
         Answer answer = handle(model_, type, request);
-        log::debug("command", {{"switch", config_.name},
-                               {"request", fmapi::to_string(request)},
-                               {"code", fmapi::to_string(answer.response.return_code)}});
+        if (log::is_enabled(log::Level::kDebug))
+            log::debug("command", {{"switch", config_.name},
+                                   {"request", fmapi::to_string(request)},
+                                   {"code", fmapi::to_string(answer.response.return_code)}});
         if (answer.started) {
             // The operation owns this until its end, and so tells the connection when that is.
             auto command = std::make_shared<std::shared_ptr<Impl>>(shared_from_this());

@@ -94,11 +94,16 @@ Async<Result<>> Core::bind(EntryPtr entry) {
     // From here on a host may have written to it, unless the switch was too busy to begin.
     if (answer || answer.error().code != ErrorCode::kConflict) inventory_.set_clean(entry->c.memory, false);
     Result<> result;
-    if (!answer)
+    if (!answer) {
         result = std::unexpected(answer.error());
-    else if (*answer == Completion::kInBackground)
+    } else if (*answer == Completion::kInBackground) {
+        // It may well be over by now, and then one look says all.
+        const Result<> over = co_await look_at_vcs(where);
+        if (!over) co_return over;
+        if (switch_view(entry->c).vppb == VppbView::kOurs) co_return Result<>();
         result = co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kBindVppb,
                                             entry);
+    }
     // Whatever it answered: what counts is what is bound now.
     const Result<> looked = co_await look_at_vcs(where);
     if (!looked) co_return looked;
@@ -122,11 +127,16 @@ Async<Result<>> Core::unbind(EntryPtr entry) {
         entry->c.forced ? fmapi::UnbindOption::kSurpriseHotRemove : fmapi::UnbindOption::kManagedHotRemove;
     const Result<Completion> answer = co_await switches_.at(where.switch_id)->client->unbind(request);
     Result<> result;
-    if (!answer)
+    if (!answer) {
         result = std::unexpected(answer.error());
-    else if (*answer == Completion::kInBackground)
+    } else if (*answer == Completion::kInBackground) {
+        const Result<> over = co_await look_at_vcs(where);
+        if (!over) co_return over;
+        const VppbView seen = switch_view(entry->c).vppb;
+        if (seen != VppbView::kOurs && seen != VppbView::kBusy) co_return Result<>();
         result = co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kUnbindVppb,
                                             entry);
+    }
     const Result<> looked = co_await look_at_vcs(where);
     if (!looked) co_return looked;
     const VppbView now_bound = switch_view(entry->c).vppb;

@@ -64,7 +64,7 @@ Daemon start_manager(const TempFolder& folder, const ManagerOptions& options = {
 struct FleetOptions {
     int hosts = 64;
     int switches = 4;
-    int devices = 2;  // behind each switch: MLDs of 16 LDs of 256 MiB
+    int devices = 2;                   // behind each switch: MLDs of 16 LDs of 256 MiB
     std::vector<std::string> options;  // further ones
 };
 Daemon start_fleet(const TempFolder& folder, const FleetOptions& options);

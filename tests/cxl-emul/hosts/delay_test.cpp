@@ -54,8 +54,8 @@ TEST(Delay, TheSameSeedDrawsTheSame) {
 }
 
 TEST(Delay, WhatIsNoTimeIsRefused) {
-    for (const char* text : {"", "20", "ms", "-1ms", "20 ms", "20msx", "5ms..", "..5ms", "50ms..5ms", "exp:",
-                             "exp:x", "99999999min", "1e3ms", "9223372036854775807s"})
+    for (const char* text : {"", "20", "ms", "-1ms", "20 ms", "20msx", "5ms..", "..5ms", "50ms..5ms",
+                             "exp:", "exp:x", "99999999min", "1e3ms", "9223372036854775807s"})
         EXPECT_FALSE(parse_delay(text).has_value()) << text;
 }
 

@@ -176,8 +176,7 @@ TEST_F(FleetTest, WithoutPowerASwitchForgetsItsBindingsAndComesBackWhereItWas) {
     {
         Manager fm = connect();
         ASSERT_EQ(fm.bind(0, 0, 2, 0), fmapi::ReturnCode::kSuccess);
-        ASSERT_TRUE(background_
-                        .call([&] { return fleet_->power_off(SwitchId("switch0"), std::nullopt); })
+        ASSERT_TRUE(background_.call([&] { return fleet_->power_off(SwitchId("switch0"), std::nullopt); })
                         .has_value());
         EXPECT_TRUE(fm.is_dropped());
     }
@@ -260,8 +259,8 @@ TEST_F(FleetTest, AReportForAnotherThatIsTakenIsAViolation) {
 TEST_F(FleetTest, HealingEndsEverything) {
     ASSERT_TRUE(begin(HostFault::kAgentDies).has_value());
     ASSERT_TRUE(begin(HostFault::kLinkDown).has_value());
-    ASSERT_TRUE(background_.call([&] { return fleet_->power_off(SwitchId("switch0"), std::nullopt); })
-                    .has_value());
+    ASSERT_TRUE(
+        background_.call([&] { return fleet_->power_off(SwitchId("switch0"), std::nullopt); }).has_value());
     ASSERT_TRUE(eventually([&] { return counts().switches_off == 1; }));
     background_.call([&] {
         fleet_->heal();
@@ -277,8 +276,8 @@ TEST_F(FleetTest, WhatDoesNotExistCannotFail) {
     background_.call([&] {
         EXPECT_FALSE(fleet_->begin_fault(HostId("host2"), HostFault::kReboot, std::nullopt).has_value());
         EXPECT_FALSE(fleet_->power_off(SwitchId("switch1"), std::nullopt).has_value());
-        EXPECT_FALSE(
-            fleet_->begin_fault(DeviceId("dev-1-0"), Fleet::DeviceFault::kLinkDown, std::nullopt).has_value());
+        EXPECT_FALSE(fleet_->begin_fault(DeviceId("dev-1-0"), Fleet::DeviceFault::kLinkDown, std::nullopt)
+                         .has_value());
         return 0;
     });
 }
@@ -289,7 +288,8 @@ TEST_F(FleetTest, ControlSpeaksHttp) {
         add_control_routes(router, *fleet_);
         return 0;
     });
-    const auto ask = [&](std::string method, std::string path, std::map<std::string, std::string> query = {}) {
+    const auto ask = [&](std::string method, std::string path,
+                         std::map<std::string, std::string> query = {}) {
         http::Request request;
         request.method = std::move(method);
         request.path = std::move(path);

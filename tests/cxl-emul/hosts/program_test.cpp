@@ -70,10 +70,10 @@ TEST_F(HostsProgram, HelpNamesEveryFault) {
 }
 
 TEST_F(HostsProgram, WritesAConfigurationForTheManagerAndEndsAtASignal) {
-    process::Command one = command({"--count", "40", "--listen", "unix://" + folder_.path(), "--manager",
-                                    "unix:" + file("manager.sock"), "--state", file("state.db"),
-                                    "--write-config", file("fm.yaml"), "--control",
-                                    "unix:" + file("control.sock")});
+    process::Command one =
+        command({"--count", "40", "--listen", "unix://" + folder_.path(), "--manager",
+                 "unix:" + file("manager.sock"), "--state", file("state.db"), "--write-config",
+                 file("fm.yaml"), "--control", "unix:" + file("control.sock")});
     one.standard_output = process::Stream::file(file("out"), false);
     auto child = process::Child::spawn(one);
     ASSERT_TRUE(child.has_value());

@@ -156,17 +156,24 @@ Result<> run(const HostsOptions& typed, const FleetOptions& options) {
     if (!typed.control.empty())
         if (auto listening = control.listen(typed.control); !listening)
             return std::unexpected(about("--control", listening.error()));
-    (*fleet)->start();
     auto live = [](Fleet& one, http::Server& server) -> asio::awaitable<void> {
         co_await daemon::wait_for_shutdown_signal();
         daemon::notify_stopping();
         one.stop();
         co_await server.stop(milliseconds(500));
     };
-    asio::co_spawn(context, live(**fleet, control), [](const std::exception_ptr&) {});
+    std::exception_ptr failure;
+    asio::co_spawn(context, live(**fleet, control), [&](const std::exception_ptr& error) {
+        failure = error;
+        if (error) context.stop();
+    });
     // Behind the first step of that: whoever has read that it runs may end it.
-    asio::post(context, [&] { print_ready(typed, options, topology, control); });
+    asio::post(context, [&] {
+        (*fleet)->start();
+        print_ready(typed, options, topology, control);
+    });
     context.run();
+    if (failure) std::rethrow_exception(failure);
     return {};
 }
 

@@ -193,7 +193,7 @@ asio::awaitable<unsigned> Agent::put_observed(const HostId& host, std::string bo
     request.target = fmt::format("/v1/hosts/{}/observed", host.value);
     request.headers["Content-Type"] = "application/json";
     request.body = std::move(body);
-    ClientPool::Lease client = pool_.take();
+    ClientPool::Lease client = co_await pool_.take();
     struct CutOff {
         ClientPool::Lease& lease;
         bool armed = true;

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,13 @@ constexpr std::int64_t kLongest = std::int64_t{24} * 3600 * 1'000'000;
 constexpr int kExponentialCap = 20;
 
 }  // namespace
+
+Random::result_type Random::operator()() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
 
 Microseconds Delay::draw(Random& random) const {
     switch (shape) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <chrono>
-#include <random>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,7 +9,19 @@
 
 namespace memtide::emul {
 
-using Random = std::mt19937_64;
+// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014): eight bytes of
+// state, of which every emulated host has one.
+class Random {
+  public:
+    using result_type = std::uint64_t;
+    explicit Random(std::uint64_t seed) : state_(seed) {}
+    static constexpr result_type min() { return 0; }
+    static constexpr result_type max() { return UINT64_MAX; }
+    result_type operator()();
+
+  private:
+    std::uint64_t state_;
+};
 
 // How long something takes at an emulated host: always the same, or a draw from a distribution.
 struct Delay {

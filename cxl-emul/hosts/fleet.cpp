@@ -68,9 +68,8 @@ Result<> Fleet::build(const Topology& topology) {
         const HostId name(fmt::format("host{}", i));
         const HostId neighbour(fmt::format("host{}", (i + 1) % options_.count));
         // Every host draws from a sequence of its own, so that what one does changes nothing for others.
-        auto host =
-            std::make_unique<Host>(executor_, name, options_.delays,
-                                   options_.seed * 0x9e3779b97f4a7c15ULL + i, ledger_, pool_, neighbour);
+        auto host = std::make_unique<Host>(executor_, name, options_.delays, (options_.seed << 32) + i,
+                                           ledger_, pool_, neighbour);
         for (std::size_t f = 0; f < kHostFaults; ++f)
             if (faults[i].has(static_cast<HostFault>(f))) host->begin_fault(static_cast<HostFault>(f));
         hosts_.emplace(name, std::move(host));

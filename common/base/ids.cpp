@@ -33,4 +33,6 @@ Result<SerialNumber> parse_serial(std::string_view text) {
     return serial;
 }
 
+std::string to_string(const RegionId& id) { return fmt::format("{}/{}", id.composition.value, id.number); }
+
 }  // namespace memtide

@@ -49,6 +49,15 @@ struct LdId {
 };
 inline constexpr LdId kWholeDevice{0xffff};
 
+// A region of a composition: what becomes one range of memory in the host, of one LD or interleaved over
+// several. Written "c-7f3k2m9q1x/0".
+struct RegionId {
+    CompositionId composition;
+    std::uint32_t number = 0;
+    friend auto operator<=>(const RegionId&, const RegionId&) = default;
+};
+std::string to_string(const RegionId& id);
+
 }  // namespace memtide
 
 template <typename Tag>

@@ -62,13 +62,15 @@ std::optional<std::string_view> Request::query_value(std::string_view name) cons
     return found->second;
 }
 
-Response problem(unsigned status, std::string_view code, std::string_view detail) {
+Response problem(unsigned status, std::string_view code, std::string_view detail,
+                 const boost::json::object& more) {
     boost::json::object body;
     body["type"] = "about:blank";
     body["title"] = reason_phrase(status);
     body["status"] = status;
     body["code"] = code;
     body["detail"] = presentable(detail);
+    for (const auto& [key, value] : more) body[key] = value;
     Response response;
     response.status = status;
     response.headers["Content-Type"] = "application/problem+json";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/json/object.hpp>
 
 #include "common/base/error.h"
 
@@ -50,8 +51,9 @@ struct Response {
     std::function<boost::asio::awaitable<void>(StreamWriter&)> stream;
 };
 
-// RFC 9457. `code` is stable and for programs, `detail` is for people.
-Response problem(unsigned status, std::string_view code, std::string_view detail);
+// RFC 9457. `code` is stable and for programs, `detail` is for people, `more` are further members.
+Response problem(unsigned status, std::string_view code, std::string_view detail,
+                 const boost::json::object& more = {});
 Response json_response(unsigned status, std::string body);
 
 }  // namespace memtide::http

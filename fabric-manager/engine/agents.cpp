@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "fabric-manager/engine/core.h"
+#include "fabric-manager/engine/desired.h"
 
 namespace memtide::fm {
 
@@ -42,31 +43,51 @@ Async<Outcome<DesiredState>> Core::desired(HostId id, std::optional<std::uint64_
     }
     DesiredState state{host->revision, id, {}};
     for (const CompositionId& one : agent.active)
-        if (std::optional<DesiredComposition> desired = desired_of(find(one)->c))
-            state.compositions.push_back(*std::move(desired));
+        for (DesiredRegion& region : desired_regions(find(one)->c)) state.regions.push_back(std::move(region));
     co_return state;
 }
 
+namespace {
+
+// What the agent says about a region against what it is made of; empty when they agree. Until a carved LD was
+// identified its serial number is not known, and no agent can know it either.
+std::string contradiction(const Composition& c, const ObservedRegion& seen) {
+    std::vector<SerialNumber> known;
+    bool all_known = true;
+    for (const Part& part : c.parts) {
+        if (part.region != seen.id.number) continue;
+        known.push_back(part.serial);
+        all_known = all_known && part.serial.value != 0;
+    }
+    if (known.empty()) return fmt::format("composition {} has no region {}", c.id.value, seen.id.number);
+    if (!all_known) return {};
+    for (const SerialNumber serial : seen.serials)
+        if (std::ranges::find(known, serial) == known.end())
+            return fmt::format("region {} of composition {} has serial number {}, not {}", seen.id.number,
+                               c.id.value, format_serial(known.front()), format_serial(serial));
+    return {};
+}
+
+}  // namespace
+
 Outcome<> Core::check_report(const HostId& id, const ObservedReport& report) {
-    std::set<CompositionId> told;
-    for (const ObservedComposition& one : report.compositions) {
+    std::set<RegionId> told;
+    for (const ObservedRegion& one : report.regions) {
         if (!told.insert(one.id).second)
             return refuse(problem::kInvalidRequest,
-                          fmt::format("composition {} is in the report twice", one.id.value));
-        const EntryPtr entry = find(one.id);
+                          fmt::format("region {} of composition {} is in the report twice", one.id.number,
+                                      one.id.composition.value));
+        const EntryPtr entry = find(one.id.composition);
         if (!entry || entry->c.host != id) {
             const std::string detail = fmt::format(
                 "composition {} does not belong to host {}; nothing of the report "
                 "was applied",
-                one.id.value, id.value);
+                one.id.composition.value, id.value);
             emit(host_event("host.refused", id, std::string(problem::kNotYourComposition), detail));
             return refuse(problem::kNotYourComposition, detail, ErrorCode::kPermission);
         }
-        // Until a carved LD was identified its serial number is not known, and no agent can know it either.
-        if (entry->c.serial.value != 0 && one.serial != entry->c.serial)
-            return refuse(problem::kInvalidRequest,
-                          fmt::format("composition {} has serial number {}, not {}", one.id.value,
-                                      format_serial(entry->c.serial), format_serial(one.serial)));
+        if (std::string wrong = contradiction(entry->c, one); !wrong.empty())
+            return refuse(problem::kInvalidRequest, std::move(wrong));
     }
     return {};
 }
@@ -95,14 +116,15 @@ Outcome<> Core::observed(const HostId& id, ObservedReport report) {
     agent.reported = true;
     agent.boot_id = report.boot_id;
     agent.revision_seen = report.revision_seen;
-    agent.compositions.clear();
-    for (ObservedComposition& one : report.compositions)
-        if (agent.active.contains(one.id)) agent.compositions[one.id] = std::move(one);
+    agent.regions.clear();
+    for (ObservedRegion& one : report.regions)
+        if (agent.active.contains(one.id.composition)) agent.regions[one.id] = std::move(one);
     host->last_report = now();
     host->agent_version = std::move(report.agent_version);
     host->boot_id = std::move(report.boot_id);
     host->revision_seen = report.revision_seen;
     host->memdevs = std::move(report.memdevs);
+    host->windows = std::move(report.windows);
     host->warnings = std::move(report.warnings);
     kick(agent.active);
     return {};

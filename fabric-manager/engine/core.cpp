@@ -78,12 +78,7 @@ Result<> Core::load() {
     oldest_event_ = contents->first_event;
     for (Composition& c : contents->compositions) {
         if (!is_end(c.state)) {
-            if (!agents_.contains(c.host) || !switches_.contains(c.where.switch_id))
-                return fail(
-                    ErrorCode::kInvalidArgument,
-                    fmt::format("composition {} is not over, but its host {} or its switch {} is not in the "
-                                "configuration any more: put them back, release it, then remove them",
-                                c.id.value, c.host.value, c.where.switch_id.value));
+            if (Result<> known = check_configured(c); !known) return known;
             if (Result<> claimed = inventory_.claim(c); !claimed)
                 return fail(ErrorCode::kProtocol,
                             fmt::format("the journal contradicts itself: {}", claimed.error().message));
@@ -91,8 +86,20 @@ Result<> Core::load() {
         // The time in which no manager ran is not its overhead.
         if (c.phase_started != Time{}) c.phase_waited_ms += std::max(0.0, to_ms(now() - c.updated));
         next_sequence_ = std::max(next_sequence_, c.sequence + 1);
-        add_entry(std::make_shared<Entry>(executor_, std::move(c)));
+        const auto entry = std::make_shared<Entry>(executor_, std::move(c));
+        entry->waited_before_ms = entry->c.phase_waited_ms;
+        add_entry(entry);
     }
+    return {};
+}
+
+Result<> Core::check_configured(const Composition& c) const {
+    for (const Part& part : c.parts)
+        if (!agents_.contains(c.host) || (!is_end(part.state) && !switches_.contains(part.where.switch_id)))
+            return fail(ErrorCode::kInvalidArgument,
+                        fmt::format("composition {} is not over, but its host {} or its switch {} is not in "
+                                    "the configuration any more: put them back, release it, then remove them",
+                                    c.id.value, c.host.value, part.where.switch_id.value));
     return {};
 }
 
@@ -102,7 +109,7 @@ void Core::start() {
     spawn(run_quarantine());
     for (const auto& [id, entry] : entries_) {
         if (is_end(entry->c.state)) continue;
-        watch_deadlines(entry);
+        watch_deadlines(entry, Composition{});
         kick(entry);
     }
 }
@@ -120,7 +127,7 @@ void Core::abandon() {
     }
     for (const auto& [id, agent] : agents_) agent->changed.notify_all();
     for (const auto& [id, entry] : entries_) {
-        entry->kick.notify_all();
+        for (const auto& [number, job] : entry->jobs) job->kick.notify_all();
         entry->changed.notify_all();
     }
 }

@@ -23,12 +23,15 @@
 
 // Inside of the engine; manager.h is its face. One Core holds what the manager knows; its parts:
 //   journal.cpp   every change of a composition: durable first, then visible
-//   job.cpp       the loop that takes one composition from step to step
+//   job.cpp       the loop that takes one part of a composition from step to step
+//   views.cpp     what it looks at: the switch's and the agent's side of a part
 //   effect_steps.cpp  its steps that have an effect on a switch
+//   failures.cpp  what a part that fails means for its composition
 //   deadlines.cpp what happens by the clock
 //   effects.cpp   what a step does to a switch
 //   fabric.cpp    reading switches, adopting what is found bound
 //   requests.cpp  what clients ask for
+//   resize.cpp    growing and shrinking, leases, labels
 //   agents.cpp    desired and observed states of hosts
 //   events.cpp    events and their subscribers
 namespace memtide::fm {
@@ -38,35 +41,67 @@ struct FabricReading;
 template <typename T = void>
 using Async = boost::asio::awaitable<T>;
 
-// A composition and what this process remembers about it.
-struct Entry {
-    Entry(boost::asio::any_io_executor executor, Composition composition)
-        : c(std::move(composition)), journal(executor), changed(executor), kick(executor) {}
+// What this process remembers about the job of one part.
+struct PartJob {
+    explicit PartJob(boost::asio::any_io_executor executor) : kick(std::move(executor)) {}
 
-    Composition c;       // as it is on the disk, but for waiting_for and holders
-    AsyncMutex journal;  // one journal entry at a time
-    Signal changed;      // for long polls
-    Signal kick;         // for its job, when it pauses before a retry
-    bool job_running = false;
-    bool look_again = false;  // something changed while the job ran
+    Signal kick;  // when it pauses before a retry
+    bool running = false;
+    bool look_again = false;  // something changed while it ran
     int failures = 0;         // of the step at hand, in a row
     std::string last_trouble;
-    double waited_ms = 0;                  // not yet in c.phase_waited_ms
+    double waited_ms = 0;                  // in this phase of the composition
     std::optional<SteadyTime> agent_wait;  // since when the agent is waited for
     bool overdue_told = false;
     std::optional<SteadyTime> missed;  // since when its memory seems to be gone
 };
+
+// A composition and what this process remembers about it.
+struct Entry {
+    Entry(boost::asio::any_io_executor executor, Composition composition)
+        : c(std::move(composition)), journal(executor), changed(executor), executor_(executor) {}
+
+    Composition c;       // as it is on the disk, but for waiting_for and holders
+    AsyncMutex journal;  // one journal entry at a time
+    Signal changed;      // for long polls
+    std::map<std::uint32_t, std::unique_ptr<PartJob>> jobs;
+    double waited_before_ms = 0;  // of this phase, before this process
+    bool healing = false;         // a lost part is being replaced
+    std::string heal_trouble;     // why it could not be, as last told
+
+    PartJob& job(std::uint32_t number) {
+        std::unique_ptr<PartJob>& job = jobs[number];
+        if (!job) job = std::make_unique<PartJob>(executor_);
+        return *job;
+    }
+
+  private:
+    boost::asio::any_io_executor executor_;
+};
 using EntryPtr = std::shared_ptr<Entry>;
+
+// A part of an entry, and its job. A part with a running job stays in its composition.
+struct PartRef {
+    EntryPtr entry;
+    std::uint32_t number = 0;
+    [[nodiscard]] Part& part() const { return *entry->c.part(number); }
+    [[nodiscard]] PartJob& job() const { return entry->job(number); }
+    [[nodiscard]] PartId id() const { return {entry->c.id, number}; }
+    [[nodiscard]] SwitchId switch_id() const { return part().where.switch_id; }
+};
 
 // A change of a composition on its way to the disk.
 struct Draft {
     Composition c;
+    std::uint32_t number = 0;  // of the part that the change is about
     std::optional<std::uint64_t> erased_over;  // its memory was erased, over this connection to the switch
     std::optional<QuarantineRecord> quarantine;
     std::optional<IdempotencyRecord> idempotency;
     std::string detail;  // of the state event
     std::string code;
     std::vector<Event> events;
+
+    [[nodiscard]] Part& part() { return *c.part(number); }
 };
 
 // Edits a draft; false: there is nothing to do after all. Made into a named variable before it is handed to a
@@ -79,7 +114,7 @@ struct AgentState {
     bool reported = false;
     std::string boot_id;
     std::uint64_t revision_seen = 0;
-    std::map<CompositionId, ObservedComposition> compositions;
+    std::map<RegionId, ObservedRegion> regions;
     std::set<CompositionId> active;   // compositions of the host that have not ended
     std::uint64_t next_revision = 0;  // of the desired state; the published one is Host::revision
     Signal changed;                   // of the published revision
@@ -96,7 +131,7 @@ struct SwitchState {
     // switch may have been restarted, or served another manager.
     std::uint64_t connection = 0;
     SteadyTime read_began{};  // of the last reading
-    std::set<CompositionId> active;
+    std::set<PartId> active;  // parts at it that have not ended
     std::map<std::uint8_t, std::string> unreadable;  // by port, as last told
 };
 
@@ -114,7 +149,10 @@ class Core : public std::enable_shared_from_this<Core> {
 
     // requests.cpp
     Async<Outcome<Created>> create(CompositionRequest request, std::optional<IdempotencyKey> key);
-    Async<Outcome<Composition>> release(CompositionId id, bool force);
+    Outcome<Composition> plan(CompositionRequest request);
+    Async<Outcome<Composition>> change(CompositionId id, CompositionChangeRequest request,
+                                       Precondition precondition);
+    Async<Outcome<Composition>> release(CompositionId id, bool force, Precondition precondition);
     Outcome<Composition> get(const CompositionId& id) const;
     CompositionPage list(const CompositionQuery& query) const;
     Async<Outcome<Composition>> wait(CompositionId id, CompositionState state, Milliseconds timeout);
@@ -138,57 +176,72 @@ class Core : public std::enable_shared_from_this<Core> {
     // --- journal.cpp ---
     // Lets `change` edit a copy, makes it durable, then shows it. `change` answers false when there is
     // nothing to do after all. Errors are the store's; then nothing is shown.
-    Async<Result<>> journal(EntryPtr entry, Change change);
+    Async<Result<>> journal(EntryPtr entry, Change change, std::uint32_t number = 0);
     Async<Result<>> apply(Mutation mutation);
     void publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revision);
+    void publish_parts(const EntryPtr& entry, const Composition& before);
     void add_entry(const EntryPtr& entry);
-    void account(Composition& c, const Composition& before, double waited_ms) const;
+    std::uint64_t tell_agent(const Composition& before, Draft& draft, Mutation& mutation);
+    void account(const EntryPtr& entry, Composition& c) const;
     void end_of_life(const EntryPtr& entry);
+    void end_of_part(const PartId& id, const Part& part);
     void forget_ended();
     void note_memory(const Draft& draft);
-    static std::optional<DesiredComposition> desired_of(const Composition& c);
 
     // --- job.cpp ---
     enum class Progress { kAgain, kIdle, kRetry };
+    void kick(const PartRef& ref);
     void kick(const EntryPtr& entry);
+    void kick_others(const EntryPtr& entry, std::uint32_t number);
     void kick(const std::set<CompositionId>& ids);
-    Async<> run_job(EntryPtr entry);
-    Async<Progress> perform(EntryPtr entry, Action action);
-    Async<Progress> bind_step(EntryPtr entry);
-    Async<Progress> unbind_step(EntryPtr entry);
-    Async<Progress> erase_step(EntryPtr entry, ActionKind kind);
-    Async<Progress> allocate_step(EntryPtr entry, ActionKind kind);
-    Async<Progress> fail_step(EntryPtr entry, Reason reason);
-    Async<Progress> erase_failed(EntryPtr entry, Error error);
-    Async<Progress> advance(EntryPtr entry, Change change);
+    void kick(const std::set<PartId>& ids);
+    Async<> run_job(PartRef ref);
+    Async<Progress> perform(PartRef ref, Action action);
+    Async<Progress> advance(PartRef ref, Change change);
     Async<Progress> nothing_to_do();
-    Async<Progress> await_background_step(EntryPtr entry);
-    Async<AsyncMutex::Lock> turn_at_switch(EntryPtr entry);
-    bool is_untouched(const Composition& c) const;
-    Progress refused_for_now(const EntryPtr& entry, const Error& error);
-    void idle(const EntryPtr& entry, const Action& action);
-    void trouble(const EntryPtr& entry, const Error& error);
+    Progress refused_for_now(const PartRef& ref, const Error& error);
+    void idle(const PartRef& ref, const Action& action);
+    void trouble(const PartRef& ref, const Error& error);
     Milliseconds backoff(int failures) const;
-    Action next(const Composition& c) const;
-    SwitchView switch_view(const Composition& c) const;
-    Action look(const EntryPtr& entry);
-    void watch_missing(const EntryPtr& entry, const SwitchView& view);
+    Action next(const PartRef& ref) const;
+    Action look(const PartRef& ref);
+    void watch_missing(const PartRef& ref, const SwitchView& view);
     Async<> read_again_later(SwitchId id);
-    AgentView agent_view(const Composition& c) const;
-    void begin_drain(Composition& c) const;
-    void watch_deadlines(const EntryPtr& entry);
+
+    // --- views.cpp ---
+    SwitchView switch_view(const PartRef& ref) const;
+    AgentView agent_view(const PartRef& ref) const;
+
+    // --- effect_steps.cpp ---
+    Async<Progress> bind_step(PartRef ref);
+    Async<Progress> unbind_step(PartRef ref);
+    Async<Progress> erase_step(PartRef ref, ActionKind kind);
+    Async<Progress> allocate_step(PartRef ref, ActionKind kind);
+    Async<Progress> await_background_step(PartRef ref);
+    Async<AsyncMutex::Lock> turn_at_switch(PartRef ref);
+    bool is_untouched(const Part& part) const;
+
+    // --- failures.cpp ---
+    Async<Progress> fail_step(PartRef ref, Reason reason);
+    Async<Progress> erase_failed(PartRef ref, Error error);
+    void note_failure(Draft& draft) const;
+    void give_back(Composition& c, Part& part) const;
+
+    // --- deadlines.cpp ---
+    void watch_deadlines(const EntryPtr& entry, const Composition& before);
     Async<> run_deadlines();
     Async<> on_deadline(EntryPtr entry);
+    void tell_overdue(const PartRef& ref);
 
     // --- effects.cpp ---
-    Async<Result<>> bind(EntryPtr entry);
-    Async<Result<>> unbind(EntryPtr entry);
+    Async<Result<>> bind(PartRef ref);
+    Async<Result<>> unbind(PartRef ref);
     static Target target_of(const LdAddress& memory, std::uint8_t port);
-    Async<Result<>> sanitize(SwitchId switch_id, Target target, EntryPtr entry);
-    Async<Result<SerialNumber>> set_sizes(EntryPtr entry, std::vector<LdSize> sizes);
-    // `entry` may be null; otherwise the time is counted as waiting.
+    Async<Result<>> sanitize(SwitchId switch_id, Target target, std::optional<PartRef> ref);
+    Async<Result<SerialNumber>> set_sizes(PartRef ref, std::vector<LdSize> sizes);
+    // With a part, the time is counted as waiting.
     Async<Result<>> follow_background(SwitchId switch_id, Target target, fmapi::Opcode operation,
-                                      EntryPtr entry);
+                                      std::optional<PartRef> ref);
     Async<Result<>> look_at_vcs(const VppbAddress& where);
 
     // --- fabric.cpp ---
@@ -207,12 +260,27 @@ class Core : public std::enable_shared_from_this<Core> {
 
     // --- requests.cpp ---
     Async<Outcome<Created>> do_create(CompositionRequest request, std::optional<IdempotencyKey> key);
-    Async<Outcome<Composition>> do_release(EntryPtr entry, bool force);
+    Async<Outcome<Composition>> do_release(EntryPtr entry, bool force, Precondition precondition);
     Async<std::optional<Outcome<Created>>> replay(const IdempotencyKey& key);
-    Composition draft_composition(CompositionRequest request, Placement placement, Time began);
+    PlacementRequest placement_request(const CompositionRequest& request) const;
+    Composition draft_composition(CompositionRequest request, Plan plan, Time began);
+    void add_parts(Composition& c, Plan plan, Time began) const;
+    void begin_drain(Composition& c, Part& part) const;
     CompositionId new_id();
     EntryPtr find(const CompositionId& id) const;
     std::vector<std::string> trim_keys();
+
+    // --- resize.cpp ---
+    Async<Outcome<Composition>> do_change(EntryPtr entry, CompositionChangeRequest request,
+                                          Precondition precondition);
+    Outcome<Composition> resized(const Composition& before, Bytes size);
+    void renew(Composition& c, std::chrono::seconds ttl) const;
+    static void forget_ended_parts(const EntryPtr& entry, Composition& c);
+
+    // --- heal.cpp ---
+    // Looks for memory in place of what compositions have lost, where their policy says so.
+    void heal_all();
+    Async<> heal(EntryPtr entry);
 
     // --- events.cpp ---
     // Durable and visible soon; for events that come without a change of a composition.
@@ -226,6 +294,7 @@ class Core : public std::enable_shared_from_this<Core> {
     // Ends early when the manager stops.
     Async<> pause_us(std::chrono::microseconds duration);
     Result<> load();
+    Result<> check_configured(const Composition& c) const;
     void set_up_metrics();
     void point(std::string_view what, std::string_view detail) const;
     Time now() const { return std::chrono::system_clock::now(); }
@@ -246,6 +315,7 @@ class Core : public std::enable_shared_from_this<Core> {
     std::map<std::uint64_t, EntryPtr> by_sequence_;
     std::deque<CompositionId> ended_;
     std::uint64_t next_sequence_ = 1;
+    std::set<CompositionId> degraded_;  // those that want a part replaced
     std::map<SerialNumber, QuarantineRecord> quarantine_;
     std::map<DeviceId, std::uint64_t> carvings_;  // counts Set LD Allocations: memory may have moved
 

@@ -7,13 +7,20 @@
 
 namespace memtide::fm {
 
-void Core::watch_deadlines(const EntryPtr& entry) {
-    const auto watch = [&](const std::optional<Time>& time) {
-        if (time) deadlines_.emplace(*time, entry->c.id);
-    };
-    if (!entry->c.release_requested) watch(entry->c.expires);
-    watch(entry->c.drain_deadline);
-    deadlines_changed_.notify_all();
+// Deadlines that came with the last change; those that went are found to be out of date when their time comes.
+void Core::watch_deadlines(const EntryPtr& entry, const Composition& before) {
+    const Composition& c = entry->c;
+    const bool fresh = before.revision == 0;
+    std::vector<Time> times;
+    if (c.expires && !c.release_requested && (fresh || c.expires != before.expires))
+        times.push_back(*c.expires);
+    for (const Part& part : c.parts) {
+        const Part* old = before.part(part.number);
+        const bool known = !fresh && old != nullptr && old->drain_deadline == part.drain_deadline;
+        if (part.drain_deadline && !known) times.push_back(*part.drain_deadline);
+    }
+    for (const Time time : times) deadlines_.emplace(time, c.id);
+    if (!times.empty()) deadlines_changed_.notify_all();
 }
 
 Async<> Core::run_deadlines() {
@@ -43,23 +50,30 @@ Async<> Core::on_deadline(EntryPtr entry) {
         event.detail = "its ttl is over; it is released";
         emit(std::move(event));
         while (!stopping_) {
-            const Outcome<Composition> released = co_await do_release(entry, false);
+            const Outcome<Composition> released = co_await do_release(entry, false, {});
             if (released || released.error().code == problem::kCompositionEnded) break;
             co_await pause_us(config_.timing.retry_max);
         }
     }
-    const bool overdue = entry->c.state == CompositionState::kDraining && entry->c.drain_deadline &&
-                         *entry->c.drain_deadline <= current;
-    if (!overdue || std::exchange(entry->overdue_told, true)) co_return;
+    std::vector<std::uint32_t> numbers;
+    for (const Part& part : entry->c.parts)
+        if (part.state == CompositionState::kDraining && part.drain_deadline &&
+            *part.drain_deadline <= current)
+            numbers.push_back(part.number);
+    for (const std::uint32_t number : numbers) tell_overdue(PartRef{entry, number});
+}
+
+void Core::tell_overdue(const PartRef& ref) {
+    if (std::exchange(ref.job().overdue_told, true)) return;
     std::string holders;
-    for (const Holder& holder : entry->c.holders)
+    for (const Holder& holder : ref.part().holders)
         holders += fmt::format("{}{} held by {} ({})", holders.empty() ? "; " : ", ", holder.block,
                                holder.command.empty() ? "unknown" : holder.command,
                                holder.pid ? std::to_string(*holder.pid) : "?");
     Event event;
     event.type = "composition.drain-overdue";
-    event.composition = entry->c.id;
-    event.host = entry->c.host;
+    event.composition = ref.entry->c.id;
+    event.host = ref.entry->c.host;
     event.detail =
         "its memory is not offline at the drain deadline; it stays bound until it is, or until the "
         "release is forced" +

@@ -16,16 +16,16 @@ Target Core::target_of(const LdAddress& memory, std::uint8_t port) {
 
 // Asks at growing intervals, the first time at once: an operation that takes no time costs no pause.
 Async<Result<>> Core::follow_background(SwitchId switch_id, Target target, fmapi::Opcode operation,
-                                        EntryPtr entry) {
+                                        std::optional<PartRef> ref) {
     FmApiClient& client = *switches_.at(switch_id)->client;
     const SteadyTime began = std::chrono::steady_clock::now();
     std::chrono::microseconds interval = config_.timing.background_poll_min;
-    const bool forced_before = entry && entry->c.forced;
+    const bool forced_before = ref && ref->part().forced;
     bool aborted = false;
     Result<> result;
     for (;;) {
         // A managed removal that a host never answers is given up when the release is forced meanwhile.
-        if (entry && entry->c.forced && !forced_before && !aborted &&
+        if (ref && ref->part().forced && !forced_before && !aborted &&
             operation == fmapi::Opcode::kUnbindVppb) {
             aborted = true;
             const Result<> asked = co_await client.abort_background(target);
@@ -65,7 +65,7 @@ Async<Result<>> Core::follow_background(SwitchId switch_id, Target target, fmapi
         interval =
             std::min<std::chrono::microseconds>(interval + interval / 2, config_.timing.background_poll_max);
     }
-    if (entry) entry->waited_ms += since_ms(began);
+    if (ref) ref->job().waited_ms += since_ms(began);
     co_return result;
 }
 
@@ -82,17 +82,17 @@ Async<Result<>> Core::look_at_vcs(const VppbAddress& where) {
     co_return Result<>();
 }
 
-Async<Result<>> Core::bind(EntryPtr entry) {
-    const VppbAddress where = entry->c.where;
+Async<Result<>> Core::bind(PartRef ref) {
+    const VppbAddress where = ref.part().where;
     fmapi::BindVppbRequest request;
     request.vcs = where.vcs;
     request.vppb = where.vppb;
-    request.port = entry->c.port;
-    request.ld = entry->c.memory.ld.value;
+    request.port = ref.part().port;
+    request.ld = ref.part().memory.ld.value;
     const SwitchState& state = *switches_.at(where.switch_id);
     const Result<Completion> answer = co_await state.client->bind(request, state.connection);
     // From here on a host may have written to it, unless the switch was too busy to begin.
-    if (answer || answer.error().code != ErrorCode::kConflict) inventory_.set_clean(entry->c.memory, false);
+    if (answer || answer.error().code != ErrorCode::kConflict) inventory_.set_clean(ref.part().memory, false);
     Result<> result;
     if (!answer) {
         result = std::unexpected(answer.error());
@@ -100,14 +100,14 @@ Async<Result<>> Core::bind(EntryPtr entry) {
         // It may well be over by now, and then one look says all.
         const Result<> over = co_await look_at_vcs(where);
         if (!over) co_return over;
-        if (switch_view(entry->c).vppb == VppbView::kOurs) co_return Result<>();
-        result = co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kBindVppb,
-                                            entry);
+        if (switch_view(ref).vppb == VppbView::kOurs) co_return Result<>();
+        result =
+            co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kBindVppb, ref);
     }
     // Whatever it answered: what counts is what is bound now.
     const Result<> looked = co_await look_at_vcs(where);
     if (!looked) co_return looked;
-    const VppbView now_bound = switch_view(entry->c).vppb;
+    const VppbView now_bound = switch_view(ref).vppb;
     if (now_bound == VppbView::kOurs || now_bound == VppbView::kBusy) co_return Result<>();
     if (result)
         result = fail(ErrorCode::kInternal,
@@ -117,14 +117,14 @@ Async<Result<>> Core::bind(EntryPtr entry) {
     co_return result;
 }
 
-Async<Result<>> Core::unbind(EntryPtr entry) {
-    const VppbAddress where = entry->c.where;
+Async<Result<>> Core::unbind(PartRef ref) {
+    const VppbAddress where = ref.part().where;
     fmapi::UnbindVppbRequest request;
     request.vcs = where.vcs;
     request.vppb = where.vppb;
     // The agent has let go, so that the host only has to be told; when forced it is not asked.
     request.option =
-        entry->c.forced ? fmapi::UnbindOption::kSurpriseHotRemove : fmapi::UnbindOption::kManagedHotRemove;
+        ref.part().forced ? fmapi::UnbindOption::kSurpriseHotRemove : fmapi::UnbindOption::kManagedHotRemove;
     const Result<Completion> answer = co_await switches_.at(where.switch_id)->client->unbind(request);
     Result<> result;
     if (!answer) {
@@ -132,14 +132,14 @@ Async<Result<>> Core::unbind(EntryPtr entry) {
     } else if (*answer == Completion::kInBackground) {
         const Result<> over = co_await look_at_vcs(where);
         if (!over) co_return over;
-        const VppbView seen = switch_view(entry->c).vppb;
+        const VppbView seen = switch_view(ref).vppb;
         if (seen != VppbView::kOurs && seen != VppbView::kBusy) co_return Result<>();
         result = co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kUnbindVppb,
-                                            entry);
+                                            ref);
     }
     const Result<> looked = co_await look_at_vcs(where);
     if (!looked) co_return looked;
-    const VppbView now_bound = switch_view(entry->c).vppb;
+    const VppbView now_bound = switch_view(ref).vppb;
     if (now_bound != VppbView::kOurs) co_return Result<>();
     if (result)
         result = fail(ErrorCode::kInternal,
@@ -149,19 +149,19 @@ Async<Result<>> Core::unbind(EntryPtr entry) {
     co_return result;
 }
 
-Async<Result<>> Core::sanitize(SwitchId switch_id, Target target, EntryPtr entry) {
+Async<Result<>> Core::sanitize(SwitchId switch_id, Target target, std::optional<PartRef> ref) {
     const Result<Completion> answer = co_await switches_.at(switch_id)->client->sanitize(target);
     if (!answer) co_return std::unexpected(answer.error());
     if (*answer == Completion::kDone) co_return Result<>();
-    co_return co_await follow_background(switch_id, target, fmapi::Opcode::kSanitize, entry);
+    co_return co_await follow_background(switch_id, target, fmapi::Opcode::kSanitize, std::move(ref));
 }
 
 // Makes the LDs have these sizes (in one command, so that there is no state in between), answers the serial
-// number of the composition's own LD. What has the size already is left alone.
-Async<Result<SerialNumber>> Core::set_sizes(EntryPtr entry, std::vector<LdSize> sizes) {
-    const Composition c = entry->c;
-    FmApiClient& client = *switches_.at(c.where.switch_id)->client;
-    const Result<LdSizes> before = co_await read_ld_sizes(client, c.port);
+// number of the part's own LD. What has the size already is left alone.
+Async<Result<SerialNumber>> Core::set_sizes(PartRef ref, std::vector<LdSize> sizes) {
+    const Part part = ref.part();
+    FmApiClient& client = *switches_.at(part.where.switch_id)->client;
+    const Result<LdSizes> before = co_await read_ld_sizes(client, part.port);
     if (!before) co_return std::unexpected(before.error());
     std::vector<Bytes> wanted = before->sizes;
     std::size_t first = wanted.size();
@@ -170,7 +170,7 @@ Async<Result<SerialNumber>> Core::set_sizes(EntryPtr entry, std::vector<LdSize> 
         const std::size_t index = one.ld.value;
         if (index >= wanted.size())
             co_return fail(ErrorCode::kInvalidArgument,
-                           fmt::format("device {} has no LD {} any more", c.memory.device.value, index));
+                           fmt::format("device {} has no LD {} any more", part.memory.device.value, index));
         if (wanted[index] == one.size) continue;
         wanted[index] = one.size;
         first = std::min(first, index);
@@ -181,29 +181,30 @@ Async<Result<SerialNumber>> Core::set_sizes(EntryPtr entry, std::vector<LdSize> 
         for (std::size_t i = first; i <= last; ++i)
             allocations.push_back({wanted[i] / before->granularity, 0});
         const Result<std::vector<fmapi::LdAllocation>> got = co_await client.set_ld_allocations(
-            c.port, static_cast<std::uint8_t>(first), std::move(allocations));
+            part.port, static_cast<std::uint8_t>(first), std::move(allocations));
         if (!got) co_return std::unexpected(got.error());
     }
-    const Result<LdSizes> after = co_await read_ld_sizes(client, c.port);
+    const Result<LdSizes> after = co_await read_ld_sizes(client, part.port);
     if (!after) co_return std::unexpected(after.error());
     for (const LdSize& one : sizes) {
         const Bytes has = one.ld.value < after->sizes.size() ? after->sizes[one.ld.value] : Bytes{};
         if (has != one.size)
-            co_return fail(ErrorCode::kInvalidArgument,
-                           fmt::format("device {} allocated {} to LD {} instead of {}", c.memory.device.value,
-                                       format_bytes(has), one.ld.value, format_bytes(one.size)));
+            co_return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("device {} allocated {} to LD {} instead of {}", part.memory.device.value,
+                            format_bytes(has), one.ld.value, format_bytes(one.size)));
     }
     SerialNumber serial;
-    const auto own = std::ranges::find(sizes, c.memory.ld, &LdSize::ld);
+    const auto own = std::ranges::find(sizes, part.memory.ld, &LdSize::ld);
     if (own != sizes.end() && own->size.value != 0) {
         const Result<fmapi::IdentifyResponse> identity =
-            co_await client.identify(target_of(c.memory, c.port));
+            co_await client.identify(target_of(part.memory, part.port));
         if (!identity) co_return std::unexpected(identity.error());
         serial = SerialNumber{identity->serial};
     }
     for (const LdSize& one : sizes)
-        inventory_.resize({c.memory.device, one.ld}, one.size,
-                          one.ld == c.memory.ld ? serial : SerialNumber{});
+        inventory_.resize({part.memory.device, one.ld}, one.size,
+                          one.ld == part.memory.ld ? serial : SerialNumber{});
     co_return serial;
 }
 

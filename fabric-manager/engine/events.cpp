@@ -41,8 +41,10 @@ Event Core::state_event(const Draft& draft) {
     event.type = "composition.state";
     event.composition = c.id;
     event.host = c.host;
-    event.switch_id = c.where.switch_id;
-    event.device = c.memory.device;
+    if (const Part* part = draft.c.part(draft.number)) {
+        event.switch_id = part->where.switch_id;
+        event.device = part->memory.device;
+    }
     event.state = std::string(to_string(c.state));
     event.code = draft.code;
     event.detail = draft.detail;

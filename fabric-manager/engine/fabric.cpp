@@ -39,7 +39,8 @@ Async<> Core::run_switch(SwitchId id) {
             co_await adopt(id);
             if (stopping_) break;
         }
-        kick(std::set<CompositionId>(state.active));
+        kick(std::set<PartId>(state.active));
+        if (read) heal_all();
         failures = read ? 0 : failures + 1;
         if (state.doubtful && read) continue;  // doubted again while it was being adopted
         const Milliseconds pause = read ? config_.timing.switch_poll : backoff(failures);
@@ -154,22 +155,26 @@ void Core::doubt(const SwitchId& id) {
 // A binding that no composition explains, as a composition.
 std::optional<Composition> Core::unexplained(const SwitchId& id, const Vcs& vcs, const Vppb& vppb) const {
     const bool bound = vppb.status == BindingStatus::kBoundLd || vppb.status == BindingStatus::kBoundPort;
-    if (!bound || vppb.composition || !vcs.host) return std::nullopt;
+    if (!bound || vppb.owner || !vcs.host) return std::nullopt;
     const Device* device = inventory_.device_at(id, vppb.port);
     if (device == nullptr) return std::nullopt;
     const LdId ld_id = vppb.status == BindingStatus::kBoundLd ? vppb.ld : kWholeDevice;
     const LogicalDevice* ld = inventory_.ld({device->id, ld_id});
-    if (ld == nullptr || ld->composition) return std::nullopt;
+    if (ld == nullptr || ld->owner) return std::nullopt;
     Composition c;
     c.host = *vcs.host;
     c.size = ld->size;
     c.labels["adopted"] = "true";
     c.adopted = true;
-    c.state = CompositionState::kOnlining;
-    c.memory = {device->id, ld_id};
-    c.serial = ld->serial;
-    c.port = device->port;
-    c.where = {id, vcs.id, vppb.id};
+    Part part;
+    part.size = ld->size;
+    part.state = CompositionState::kOnlining;
+    part.memory = {device->id, ld_id};
+    part.serial = ld->serial;
+    part.port = device->port;
+    part.where = {id, vcs.id, vppb.id};
+    c.parts.push_back(std::move(part));
+    c.next_part = 1;
     return c;
 }
 
@@ -182,7 +187,7 @@ Async<> Core::adopt(SwitchId id) {
         c.id = new_id();
         c.sequence = next_sequence_++;
         c.created = now();
-        begin_step(c, "online", now());
+        begin_step(c, 0, "online", now());
         auto entry = std::make_shared<Entry>(executor_, std::move(c));
         if (!inventory_.claim(entry->c)) continue;  // taken by a request that came in meanwhile
         Change change = [this](Draft& draft) {
@@ -193,8 +198,8 @@ Async<> Core::adopt(SwitchId id) {
             event.type = "composition.adopted";
             event.composition = draft.c.id;
             event.host = draft.c.host;
-            event.switch_id = draft.c.where.switch_id;
-            event.device = draft.c.memory.device;
+            event.switch_id = draft.part().where.switch_id;
+            event.device = draft.part().memory.device;
             event.detail = draft.detail;
             draft.events.push_back(std::move(event));
             return true;
@@ -235,7 +240,7 @@ Async<> Core::retry_quarantined(LdAddress address) {
     const Target target = target_of(address, device->port);
     const std::uint64_t carving = carvings_[address.device];
     if (is_connected_anew(switch_id)) co_return;  // at the next turn, when it has been read
-    const Result<> erased = co_await sanitize(switch_id, target, nullptr);
+    const Result<> erased = co_await sanitize(switch_id, target, std::nullopt);
     if (!erased || carving != carvings_[address.device] || is_connected_anew(switch_id)) co_return;
     ld = inventory_.ld(address);
     if (ld == nullptr || ld->bound_at || ld->size != record.size) co_return;
@@ -255,7 +260,7 @@ std::vector<Host> Core::hosts() const {
     std::vector<Host> hosts;
     for (const auto& [id, known] : inventory_.hosts()) {
         Host host = known;
-        for (const CompositionId& one : agents_.at(id)->active) host.composed += find(one)->c.size;
+        for (const CompositionId& one : agents_.at(id)->active) host.composed += held_size(find(one)->c);
         hosts.push_back(std::move(host));
     }
     return hosts;

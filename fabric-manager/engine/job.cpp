@@ -1,4 +1,4 @@
-// The loop that takes one composition from step to step. It runs while there is something to do; whoever
+// The loop that takes one part of a composition from step to step. It runs while there is something to do; whoever
 // changes what it looks at calls kick().
 #include <algorithm>
 
@@ -22,73 +22,44 @@ bool is_idle(ActionKind kind) {
 
 }  // namespace
 
-// --- What it looks at ---
-
-SwitchView Core::switch_view(const Composition& c) const {
-    SwitchView view;
-    const Switch* owner = inventory_.find_switch(c.where.switch_id);
-    if (owner == nullptr || !owner->up || !owner->inventoried || switches_.at(c.where.switch_id)->doubtful) {
-        if (owner != nullptr) view.trouble = owner->error;
-        return view;
-    }
-    view.known = true;
-    const Device* device = inventory_.device(c.memory.device);
-    view.device_present = device != nullptr && device->present && device->switch_id == c.where.switch_id &&
-                          device->port == c.port;
-    if (const LogicalDevice* ld = inventory_.ld(c.memory)) {
-        view.ld_size = ld->size;
-        view.ld_clean = ld->clean && !ld->quarantined;
-        view.ld_elsewhere = ld->bound_at && *ld->bound_at != c.where;
-    }
-    const EntryPtr entry = find(c.id);
-    view.gone_for_long =
-        entry && entry->missed &&
-        switches_.at(c.where.switch_id)->read_began >= *entry->missed + config_.timing.gone_after;
-    const Vppb* vppb = inventory_.vppb(c.where);
-    if (vppb == nullptr) return view;
-    switch (vppb->status) {
-        case BindingStatus::kUnbound:
-            view.vppb = VppbView::kFree;
-            break;
-        case BindingStatus::kInProgress:
-            view.vppb = VppbView::kBusy;
-            break;
-        case BindingStatus::kBoundPort:
-            view.vppb =
-                vppb->port == c.port && c.memory.ld == kWholeDevice ? VppbView::kOurs : VppbView::kOther;
-            break;
-        case BindingStatus::kBoundLd:
-            view.vppb = vppb->port == c.port && vppb->ld == c.memory.ld ? VppbView::kOurs : VppbView::kOther;
-            break;
-    }
-    return view;
+Action Core::next(const PartRef& ref) const {
+    return next_step(ref.entry->c.host, ref.part(), switch_view(ref), agent_view(ref));
 }
-
-AgentView Core::agent_view(const Composition& c) const {
-    const AgentState& agent = *agents_.at(c.host);
-    AgentView view{agent.reported, agent.boot_id, agent.revision_seen, std::nullopt};
-    const auto own = agent.compositions.find(c.id);
-    if (own != agent.compositions.end()) view.composition = own->second;
-    return view;
-}
-
-Action Core::next(const Composition& c) const { return next_step(c, switch_view(c), agent_view(c)); }
 
 // --- The loop ---
 
-void Core::kick(const EntryPtr& entry) {
+void Core::kick(const PartRef& ref) {
     if (stopping_) return;
-    if (entry->job_running) {
-        entry->look_again = true;
+    PartJob& job = ref.job();
+    if (job.running) {
+        job.look_again = true;
         return;
     }
-    const Action action = look(entry);
+    const Action action = look(ref);
     if (is_idle(action.kind)) {
-        idle(entry, action);
+        idle(ref, action);
         return;
     }
-    entry->job_running = true;
-    spawn(run_job(entry));
+    job.running = true;
+    spawn(run_job(ref));
+}
+
+void Core::kick(const EntryPtr& entry) {
+    std::vector<std::uint32_t> numbers;
+    for (const Part& part : entry->c.parts) numbers.push_back(part.number);
+    for (const std::uint32_t number : numbers) kick(PartRef{entry, number});
+}
+
+// Region-mates wait for each other.
+void Core::kick_others(const EntryPtr& entry, std::uint32_t number) {
+    auto later = [](std::shared_ptr<Core> self, EntryPtr one, std::uint32_t but) -> Async<> {
+        std::vector<std::uint32_t> numbers;
+        for (const Part& part : one->c.parts)
+            if (part.number != but && !is_end(part.state)) numbers.push_back(part.number);
+        for (const std::uint32_t each : numbers) self->kick(PartRef{one, each});
+        co_return;
+    };
+    spawn(later(shared_from_this(), entry, number));
 }
 
 void Core::kick(const std::set<CompositionId>& ids) {
@@ -96,46 +67,55 @@ void Core::kick(const std::set<CompositionId>& ids) {
         if (const EntryPtr entry = find(id)) kick(entry);
 }
 
-Async<> Core::run_job(EntryPtr entry) {
+void Core::kick(const std::set<PartId>& ids) {
+    for (const PartId& id : ids) {
+        const EntryPtr entry = find(id.composition);
+        if (entry && entry->c.part(id.number) != nullptr) kick(PartRef{entry, id.number});
+    }
+}
+
+Async<> Core::run_job(PartRef ref) {
     struct Running {
-        Entry& entry;
-        ~Running() { entry.job_running = false; }
+        PartJob& job;
+        ~Running() { job.running = false; }
     };
-    const Running running{*entry};
+    PartJob& job = ref.job();
+    const Running running{job};
     while (!stopping_) {
-        entry->look_again = false;
-        Action action = look(entry);
+        job.look_again = false;
+        Action action = look(ref);
         if (is_idle(action.kind)) {
-            idle(entry, action);
+            idle(ref, action);
             break;
         }
-        if (entry->agent_wait) entry->waited_ms += since_ms(*std::exchange(entry->agent_wait, std::nullopt));
-        const Progress progress = co_await perform(entry, std::move(action));
-        if (progress == Progress::kIdle && !entry->look_again) break;
+        if (job.agent_wait) job.waited_ms += since_ms(*std::exchange(job.agent_wait, std::nullopt));
+        const Progress progress = co_await perform(ref, std::move(action));
+        if (progress == Progress::kIdle && !job.look_again) break;
         if (progress != Progress::kRetry || stopping_) continue;
         const SteadyTime began = std::chrono::steady_clock::now();
-        co_await entry->kick.wait_until(began + backoff(entry->failures));
-        entry->waited_ms += since_ms(began);
+        co_await job.kick.wait_until(began + backoff(job.failures));
+        job.waited_ms += since_ms(began);
     }
 }
 
 // The next step, with an eye on memory that is missing.
-Action Core::look(const EntryPtr& entry) {
-    const SwitchView view = switch_view(entry->c);
-    watch_missing(entry, view);
-    return next_step(entry->c, view, agent_view(entry->c));
+Action Core::look(const PartRef& ref) {
+    const SwitchView view = switch_view(ref);
+    watch_missing(ref, view);
+    return next_step(ref.entry->c.host, ref.part(), view, agent_view(ref));
 }
 
 // Has the switch read once more when the memory seems to be gone, after a while.
-void Core::watch_missing(const EntryPtr& entry, const SwitchView& view) {
+void Core::watch_missing(const PartRef& ref, const SwitchView& view) {
     if (!view.known) return;
-    if (!is_missing(entry->c, view)) {
-        entry->missed.reset();
+    PartJob& job = ref.job();
+    if (!is_missing(ref.part(), view)) {
+        job.missed.reset();
         return;
     }
-    if (entry->missed) return;
-    entry->missed = std::chrono::steady_clock::now();
-    spawn(read_again_later(entry->c.where.switch_id));
+    if (job.missed) return;
+    job.missed = std::chrono::steady_clock::now();
+    spawn(read_again_later(ref.switch_id()));
 }
 
 Async<> Core::read_again_later(SwitchId id) {
@@ -149,132 +129,137 @@ Milliseconds Core::backoff(int failures) const {
 }
 
 // Says what is waited for; not journaled, since it follows from what is.
-void Core::idle(const EntryPtr& entry, const Action& action) {
-    Composition& c = entry->c;
+void Core::idle(const PartRef& ref, const Action& action) {
+    PartJob& job = ref.job();
+    Part& part = ref.part();
     const bool agent = action.kind == kAwaitAgentOnline || action.kind == kAwaitAgentOffline;
-    if (agent && !entry->agent_wait) entry->agent_wait = std::chrono::steady_clock::now();
-    c.waiting_for = action.waiting_for;
-    c.holders.clear();
+    if (agent && !job.agent_wait) job.agent_wait = std::chrono::steady_clock::now();
+    part.waiting_for = action.waiting_for;
+    part.holders.clear();
     if (action.kind != kAwaitAgentOffline) return;
-    const AgentState& state = *agents_.at(c.host);
-    const auto own = state.compositions.find(c.id);
-    if (own != state.compositions.end()) c.holders = own->second.holders;
+    const AgentState& state = *agents_.at(ref.entry->c.host);
+    const auto own = state.regions.find(RegionId{ref.entry->c.id, part.region});
+    if (own != state.regions.end()) part.holders = own->second.holders;
 }
 
 // A step failed and will be tried again: said once, not at every attempt.
-void Core::trouble(const EntryPtr& entry, const Error& error) {
-    ++entry->failures;
+void Core::trouble(const PartRef& ref, const Error& error) {
+    PartJob& job = ref.job();
+    ++job.failures;
     meters_->retries.add();
-    entry->c.waiting_for = "the next attempt: " + error.message;
-    if (entry->last_trouble == error.message) return;
-    entry->last_trouble = error.message;
+    ref.part().waiting_for = "the next attempt: " + error.message;
+    if (job.last_trouble == error.message) return;
+    job.last_trouble = error.message;
     Event event;
     event.type = "composition.retry";
-    event.composition = entry->c.id;
-    event.host = entry->c.host;
-    event.switch_id = entry->c.where.switch_id;
-    event.state = std::string(to_string(entry->c.state));
+    event.composition = ref.entry->c.id;
+    event.host = ref.entry->c.host;
+    event.switch_id = ref.switch_id();
+    event.state = std::string(to_string(ref.part().state));
     event.code = std::string(to_string(error.code));
     event.detail = error.message;
     emit(std::move(event));
 }
 
-Core::Progress Core::refused_for_now(const EntryPtr& entry, const Error& error) {
+Core::Progress Core::refused_for_now(const PartRef& ref, const Error& error) {
     if (stopping_ || error.code == ErrorCode::kCancelled) return Progress::kIdle;
-    trouble(entry, error);
+    trouble(ref, error);
     // Whether it was carried out is not known: the switch has to be read before anything is decided.
     if (error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
         error.code == ErrorCode::kProtocol)
-        doubt(entry->c.where.switch_id);
+        doubt(ref.switch_id());
     return Progress::kRetry;
 }
 
 // --- Steps ---
 
-Async<Core::Progress> Core::advance(EntryPtr entry, Change change) {
-    const Result<> durable = co_await journal(entry, std::move(change));
+Async<Core::Progress> Core::advance(PartRef ref, Change change) {
+    const Result<> durable = co_await journal(ref.entry, std::move(change), ref.number);
     if (durable) co_return Progress::kAgain;
     if (stopping_) co_return Progress::kIdle;
-    trouble(entry, durable.error());
+    trouble(ref, durable.error());
     co_return Progress::kRetry;
 }
 
-Async<Core::Progress> Core::perform(EntryPtr entry, Action action) {
-    const CompositionState from = entry->c.state;
+Async<Core::Progress> Core::perform(PartRef ref, Action action) {
+    const CompositionState from = ref.part().state;
     // Each change looks at the state again: a client's release may have been journaled in between.
-    const auto enter = [from](CompositionState to, std::function<void(Composition&)> edit) {
+    const auto enter = [from](CompositionState to, std::function<void(Composition&, Part&)> edit) {
         return [from, to, edit = std::move(edit)](Draft& draft) {
-            if (draft.c.state != from) return false;
-            draft.c.state = to;
-            edit(draft.c);
+            Part& part = draft.part();
+            if (part.state != from) return false;
+            part.state = to;
+            edit(draft.c, part);
             return true;
         };
     };
     switch (action.kind) {
         case kEraseBeforeBind:
         case kErase:
-            return erase_step(entry, action.kind);
+            return erase_step(ref, action.kind);
         case kAllocate:
         case kUndoAllocate:
-            return allocate_step(entry, action.kind);
+            return allocate_step(ref, action.kind);
         case kBind:
-            return bind_step(entry);
+            return bind_step(ref);
         case kUnbind:
-            return unbind_step(entry);
+            return unbind_step(ref);
         case kAwaitBackground:
-            return await_background_step(entry);
+            return await_background_step(ref);
         case kFail:
-            return fail_step(entry, *action.reason);
+            return fail_step(ref, *action.reason);
         case kEnterOnlining:
-            return advance(entry, [this, from](Draft& draft) {
-                if (draft.c.state != from || draft.c.release_requested) return false;
-                draft.c.state = CompositionState::kOnlining;
-                end_step(draft.c, "bind", now());
-                begin_step(draft.c, "online", now());
+            return advance(ref, [this, from](Draft& draft) {
+                Part& part = draft.part();
+                if (part.state != from || part.release_requested) return false;
+                part.state = CompositionState::kOnlining;
+                end_step(draft.c, part.number, "bind", now());
+                begin_step(draft.c, part.number, "online", now());
                 return true;
             });
         case kBecomeOnline:
-            return advance(entry, [this, from, agent = agent_view(entry->c)](Draft& draft) {
-                if (draft.c.state != from) return false;
-                draft.c.state = CompositionState::kOnline;
-                draft.c.node = agent.composition->node;
-                draft.c.region = agent.composition->region;
-                draft.c.boot_id = agent.boot_id;
-                end_step(draft.c, "online", now());
-                return true;
-            });
+            return advance(ref, enter(CompositionState::kOnline,
+                                      [this, agent = agent_view(ref)](Composition& c, Part& part) {
+                                          part.node = agent.region->node;
+                                          part.region_name = agent.region->region;
+                                          part.boot_id = agent.boot_id;
+                                          end_step(c, part.number, "online", now());
+                                      }));
         case kReenterOnlining:
-            return advance(entry, [this, from, agent = agent_view(entry->c)](Draft& draft) {
-                if (draft.c.state != from) return false;
-                draft.code = agent.boot_id != draft.c.boot_id ? "host-rebooted" : "memory-offline";
-                draft.detail = agent.boot_id != draft.c.boot_id
-                                   ? "the host rebooted; its agent brings the memory back"
-                                   : "its agent reports that the memory is not online any more";
-                draft.c.state = CompositionState::kOnlining;
-                draft.c.node.reset();
-                draft.c.region.reset();
-                begin_step(draft.c, "online", now());
+            return advance(ref, [this, from, agent = agent_view(ref)](Draft& draft) {
+                Part& part = draft.part();
+                if (part.state != from) return false;
+                const bool rebooted = agent.boot_id != part.boot_id;
+                draft.code = rebooted ? "host-rebooted" : "memory-offline";
+                draft.detail = rebooted ? "the host rebooted; its agent brings the memory back"
+                                        : "its agent reports that the memory is not online any more";
+                part.state = CompositionState::kOnlining;
+                part.node.reset();
+                part.region_name.reset();
+                begin_step(draft.c, part.number, "online", now());
                 return true;
             });
         case kStartDrain:
-            return advance(entry, [this, from](Draft& draft) {
-                if (draft.c.state != from) return false;
-                end_step(draft.c, "bind", now());
-                begin_drain(draft.c);
+            return advance(ref, [this, from](Draft& draft) {
+                Part& part = draft.part();
+                if (part.state != from) return false;
+                end_step(draft.c, part.number, "bind", now());
+                begin_drain(draft.c, part);
                 return true;
             });
         case kEnterErasing:
-            return advance(entry, enter(CompositionState::kErasing, [this](Composition& c) {
-                               end_step(c, "drain", now());
-                               end_step(c, "unbind", now());
-                               c.node.reset();
-                               c.region.reset();
-                               c.drain_deadline.reset();
-                               begin_step(c, "erase", now());
+            return advance(ref, enter(CompositionState::kErasing, [this](Composition& c, Part& part) {
+                               end_step(c, part.number, "drain", now());
+                               end_step(c, part.number, "unbind", now());
+                               part.node.reset();
+                               part.region_name.reset();
+                               part.drain_deadline.reset();
+                               begin_step(c, part.number, "erase", now());
                            }));
         case kRelease:
-            return advance(entry, enter(CompositionState::kReleased,
-                                        [this](Composition& c) { end_step(c, "bind", now(), "given up"); }));
+            return advance(ref, enter(CompositionState::kReleased, [this](Composition& c, Part& part) {
+                               end_step(c, part.number, "bind", now(), "given up");
+                           }));
         case kNothing:
         case kAwaitSwitch:
         case kAwaitAgentOnline:

@@ -6,6 +6,7 @@
 
 #include "common/log/log.h"
 #include "fabric-manager/engine/core.h"
+#include "fabric-manager/engine/desired.h"
 #include "fabric-manager/engine/meters.h"
 #include "fabric-manager/engine/steps.h"
 
@@ -39,53 +40,61 @@ Async<Result<>> Core::apply(Mutation mutation) {
     co_return result;
 }
 
-// What the agent of its host shall be told; nullopt: nothing, the host does not have it (yet, or any more).
-std::optional<DesiredComposition> Core::desired_of(const Composition& c) {
-    const bool online = c.state == CompositionState::kOnlining || c.state == CompositionState::kOnline;
-    const bool offline = c.state == CompositionState::kDraining || c.state == CompositionState::kUnbinding;
-    if (!online && !offline) return std::nullopt;
-    return DesiredComposition{c.id, c.serial, c.size, online, c.forced, c.drain_deadline};
-}
-
 namespace {
 
-bool same(const std::optional<DesiredComposition>& a, const std::optional<DesiredComposition>& b) {
-    if (a.has_value() != b.has_value()) return false;
-    if (!a) return true;
-    return a->online == b->online && a->force == b->force && a->drain_deadline == b->drain_deadline &&
-           a->serial == b->serial;
+// The first state in which a part may not go on, for the composition's own bookkeeping.
+std::optional<std::string> forbidden_step(const Composition& before, const Composition& after) {
+    for (const Part& part : after.parts) {
+        const Part* old = before.part(part.number);
+        if (old == nullptr || old->state == part.state || may_follow(old->state, part.state)) continue;
+        return fmt::format("part {} of composition {} cannot go from {} to {}", part.number, after.id.value,
+                           to_string(old->state), to_string(part.state));
+    }
+    return std::nullopt;
 }
 
 }  // namespace
 
-Async<Result<>> Core::journal(EntryPtr entry, Change change) {
+// Gives the host's desired state a new revision when the change shows in it; 0 when it does not.
+std::uint64_t Core::tell_agent(const Composition& before, Draft& draft, Mutation& mutation) {
+    const std::vector<DesiredRegion> old = before.revision == 0 ? std::vector<DesiredRegion>{}
+                                                                : desired_regions(before);
+    if (old == desired_regions(draft.c)) return 0;
+    const std::uint64_t revision = ++agents_.at(draft.c.host)->next_revision;
+    mutation.hosts.push_back({draft.c.host, revision});
+    // Whoever shall let go of a part must have seen that.
+    for (Part& part : draft.c.parts) {
+        if (part.state != CompositionState::kDraining) continue;
+        const Part* was = before.part(part.number);
+        if (was == nullptr || was->state != CompositionState::kDraining) part.offline_revision = revision;
+    }
+    return revision;
+}
+
+Async<Result<>> Core::journal(EntryPtr entry, Change change, std::uint32_t number) {
     const AsyncMutex::Lock lock = co_await entry->journal.lock();
     if (stopping_) co_return fail(ErrorCode::kCancelled, "the manager is stopping");
     Draft draft;
     draft.c = entry->c;
+    draft.number = number;
     if (!change(draft)) co_return Result<>();
+    if (const auto wrong = draft.c.revision == 0 ? std::nullopt : forbidden_step(entry->c, draft.c))
+        co_return fail(ErrorCode::kInternal, *wrong);
 
+    draft.c.state = state_of(draft.c);
+    draft.c.was_online = draft.c.was_online || draft.c.state == CompositionState::kOnline;
     const bool moved = draft.c.state != entry->c.state || draft.c.revision == 0;
-    if (draft.c.revision != 0 && moved && !may_follow(entry->c.state, draft.c.state))
-        co_return fail(ErrorCode::kInternal,
-                       fmt::format("composition {} cannot go from {} to {}", draft.c.id.value,
-                                   to_string(entry->c.state), to_string(draft.c.state)));
+    const Composition before = entry->c;
     ++draft.c.revision;
     draft.c.updated = now();
-    const double waited_ms = std::exchange(entry->waited_ms, 0);
-    account(draft.c, entry->c, waited_ms);
-    if (moved) draft.c.waiting_for.clear();
+    account(entry, draft.c);
+    for (Part& part : draft.c.parts) {
+        const Part* old = before.part(part.number);
+        if (old == nullptr || old->state != part.state) part.waiting_for.clear();
+    }
 
     Mutation mutation;
-    std::uint64_t host_revision = 0;
-    const std::optional<DesiredComposition> before =
-        draft.c.revision == 1 ? std::nullopt : desired_of(entry->c);
-    const std::optional<DesiredComposition> after = desired_of(draft.c);
-    if (!same(before, after)) {
-        host_revision = ++agents_.at(draft.c.host)->next_revision;
-        mutation.hosts.push_back({draft.c.host, host_revision});
-        if (after && !after->online && (!before || before->online)) draft.c.offline_revision = host_revision;
-    }
+    const std::uint64_t host_revision = tell_agent(before, draft, mutation);
     if (moved) mutation.events.push_back(state_event(draft));
     for (Event& event : draft.events) mutation.events.push_back(std::move(event));
     if (draft.quarantine) mutation.quarantine.push_back(*draft.quarantine);
@@ -100,20 +109,21 @@ Async<Result<>> Core::journal(EntryPtr entry, Change change) {
     const std::string_view state = to_string(draft.c.state);
     point("journal", state);
     Result<> durable = co_await apply(std::move(mutation));
-    if (!durable) {
-        entry->waited_ms += waited_ms;
-        co_return durable;
-    }
+    if (!durable) co_return durable;
     point("journaled", state);
     publish(entry, std::move(draft), host_revision);
     co_return durable;
 }
 
 // Closes the books of a phase (compose, release) when it ends: what was not waited for was our own doing.
-void Core::account(Composition& c, const Composition& before, double waited_ms) const {
+// Parts wait side by side, so that the one that waited longest counts.
+void Core::account(const EntryPtr& entry, Composition& c) const {
     if (c.phase_started == Time{}) return;
-    c.phase_waited_ms += waited_ms;
-    const bool arrived = c.state == CompositionState::kOnline && before.state != CompositionState::kOnline;
+    double waited_ms = 0;
+    for (const auto& [number, job] : entry->jobs) waited_ms = std::max(waited_ms, job->waited_ms);
+    c.phase_waited_ms = entry->waited_before_ms + waited_ms;
+    const bool arrived =
+        c.state == CompositionState::kOnline && entry->c.state != CompositionState::kOnline;
     if (!arrived && !is_end(c.state)) return;
     c.manager_overhead_ms += std::max(0.0, to_ms(c.updated - c.phase_started) - c.phase_waited_ms);
     c.phase_started = {};
@@ -124,12 +134,14 @@ void Core::publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revisi
     note_memory(draft);
     const Composition before = std::exchange(entry->c, std::move(draft.c));
     const Composition& c = entry->c;
-    if (before.carve && !before.carve->done && c.carve && c.carve->done) inventory_.carved(c.id);
-    if (c.revision == 1) add_entry(entry);
+    if (before.revision == 0) add_entry(entry);
+    if (c.phase_started != before.phase_started) {
+        entry->waited_before_ms = 0;
+        for (const auto& [number, job] : entry->jobs) job->waited_ms = 0;
+    }
+    publish_parts(entry, before);
     if (c.state != before.state) {
-        entry->failures = 0;
-        entry->last_trouble.clear();
-        if (c.state == CompositionState::kOnline) {
+        if (c.state == CompositionState::kOnline && !before.was_online) {
             meters_->to_online.observe(to_ms(c.updated - c.created) / 1000);
             meters_->overhead.observe(c.manager_overhead_ms / 1000);
         }
@@ -140,9 +152,32 @@ void Core::publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revisi
         host->revision = std::max(host->revision, host_revision);
         agents_.at(c.host)->changed.notify_all();
     }
-    if (c.expires != before.expires || c.drain_deadline != before.drain_deadline || c.revision == 1)
-        watch_deadlines(entry);
+    if (c.state == CompositionState::kDegraded && c.placement.reprovide) {
+        if (degraded_.insert(c.id).second) heal_all();
+    } else {
+        degraded_.erase(c.id);
+    }
+    watch_deadlines(entry, before);
     entry->changed.notify_all();
+}
+
+void Core::publish_parts(const EntryPtr& entry, const Composition& before) {
+    const Composition& c = entry->c;
+    for (const Part& part : c.parts) {
+        const PartId id{c.id, part.number};
+        const Part* old = before.part(part.number);
+        const bool known = before.revision != 0 && old != nullptr;
+        if (!known && !is_end(part.state)) switches_.at(part.where.switch_id)->active.insert(id);
+        if (!known) continue;
+        if (old->carve && !old->carve->done && part.carve && part.carve->done) inventory_.carved(id);
+        if (old->state == part.state) continue;
+        PartJob& job = entry->job(part.number);
+        job.failures = 0;
+        job.last_trouble.clear();
+        if (is_end(part.state)) end_of_part(id, part);
+        // Its region-mates look at what it has become.
+        if (c.parts.size() > 1) kick_others(entry, part.number);
+    }
 }
 
 void Core::add_entry(const EntryPtr& entry) {
@@ -153,8 +188,15 @@ void Core::add_entry(const EntryPtr& entry) {
         ended_.push_back(c.id);
         return;
     }
+    if (c.state == CompositionState::kDegraded && c.placement.reprovide) degraded_.insert(c.id);
     agents_.at(c.host)->active.insert(c.id);
-    switches_.at(c.where.switch_id)->active.insert(c.id);
+    for (const Part& part : c.parts)
+        if (!is_end(part.state)) switches_.at(part.where.switch_id)->active.insert({c.id, part.number});
+}
+
+void Core::end_of_part(const PartId& id, const Part& part) {
+    inventory_.release(id);
+    switches_.at(part.where.switch_id)->active.erase(id);
 }
 
 void Core::end_of_life(const EntryPtr& entry) {
@@ -164,11 +206,9 @@ void Core::end_of_life(const EntryPtr& entry) {
                                     {"host", c.host},
                                     {"state", to_string(c.state)},
                                     {"reason", c.reason ? c.reason->detail : std::string()}});
-    inventory_.release(c.id);
     AgentState& agent = *agents_.at(c.host);
     agent.active.erase(c.id);
-    agent.compositions.erase(c.id);
-    switches_.at(c.where.switch_id)->active.erase(c.id);
+    for (const Part& part : c.parts) agent.regions.erase({c.id, part.region});
     ended_.push_back(c.id);
     forget_ended();
 }
@@ -198,14 +238,16 @@ void Core::forget_ended() {
     spawn(forget(shared_from_this(), std::move(mutation)));
 }
 
-// Takes over what the journal now says about the composition's memory.
+// Takes over what the journal now says about the part's memory.
 void Core::note_memory(const Draft& draft) {
-    const LdAddress memory = draft.c.memory;
+    if (!draft.quarantine && !draft.erased_over) return;
+    const Part& part = *draft.c.part(draft.number);
+    const LdAddress memory = part.memory;
     if (draft.quarantine) {
         quarantine_[draft.quarantine->serial] = *draft.quarantine;
         inventory_.set_quarantined(memory, true);
-    } else if (draft.erased_over) {
-        const SwitchState& state = *switches_.at(draft.c.where.switch_id);
+    } else {
+        const SwitchState& state = *switches_.at(part.where.switch_id);
         inventory_.set_clean(memory, *draft.erased_over == state.connection);
     }
 }

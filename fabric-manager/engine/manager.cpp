@@ -27,8 +27,17 @@ boost::asio::awaitable<Outcome<Created>> Manager::create(CompositionRequest requ
                                                          std::optional<IdempotencyKey> key) {
     return core_->create(std::move(request), std::move(key));
 }
-boost::asio::awaitable<Outcome<Composition>> Manager::release(CompositionId id, bool force) {
-    return core_->release(std::move(id), force);
+boost::asio::awaitable<Outcome<Composition>> Manager::release(CompositionId id, bool force,
+                                                             Precondition precondition) {
+    return core_->release(std::move(id), force, std::move(precondition));
+}
+Outcome<Composition> Manager::plan(CompositionRequest request) const {
+    return core_->plan(std::move(request));
+}
+boost::asio::awaitable<Outcome<Composition>> Manager::change(CompositionId id,
+                                                            CompositionChangeRequest request,
+                                                            Precondition precondition) {
+    return core_->change(std::move(id), std::move(request), std::move(precondition));
 }
 Outcome<Composition> Manager::get(const CompositionId& id) const { return core_->get(id); }
 CompositionPage Manager::list(const CompositionQuery& query) const { return core_->list(query); }

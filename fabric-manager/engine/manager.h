@@ -56,6 +56,9 @@ struct ManagerConfig {
     std::vector<ManagerSwitch> switches;
     std::vector<ManagerHost> hosts;
     ManagerTiming timing;
+    // Memory of the pool that is kept free for those whose placement may use it: the larger of the two.
+    Bytes reserve;
+    std::uint8_t reserve_percent = 0;
     int erase_attempts = 3;           // then the LD is quarantined
     std::size_t keep_ended = 10'000;  // ended compositions that stay readable
     std::size_t keep_events = 100'000;
@@ -70,6 +73,9 @@ struct IdempotencyKey {
     std::string key;
     std::string body_hash;
 };
+
+// Says whether a change may be made, seeing the composition's revision right before it.
+using Precondition = std::function<bool(std::uint64_t revision)>;
 
 struct Created {
     Composition composition;  // as it was when it was created
@@ -119,9 +125,18 @@ class Manager {
     // storage-full, internal-error.
     boost::asio::awaitable<Outcome<Created>> create(CompositionRequest request,
                                                     std::optional<IdempotencyKey> key);
+    // The same without doing anything: what the composition would be (a dry run).
+    [[nodiscard]] Outcome<Composition> plan(CompositionRequest request) const;
+    // Grows, shrinks, renews or relabels it; only when the precondition holds; no other
+    // change comes in between. What it
+    // gives back is drained first. Problems: unknown-composition, composition-ended, precondition-failed,
+    // not-online, cannot-shrink, the refusals of placement, storage-full, internal-error.
+    boost::asio::awaitable<Outcome<Composition>> change(CompositionId id, CompositionChangeRequest request,
+                                                        Precondition precondition = {});
     // Asks for the release; the composition then goes on by itself. Asking again is fine and may add force.
-    // Problems: unknown-composition, composition-ended, storage-full, internal-error.
-    boost::asio::awaitable<Outcome<Composition>> release(CompositionId id, bool force);
+    // Problems: unknown-composition, composition-ended, precondition-failed, storage-full, internal-error.
+    boost::asio::awaitable<Outcome<Composition>> release(CompositionId id, bool force,
+                                                         Precondition precondition = {});
     [[nodiscard]] Outcome<Composition> get(const CompositionId& id) const;
     [[nodiscard]] CompositionPage list(const CompositionQuery& query) const;
     // Waits until the composition is in `state`, has ended, or the timeout has passed; answers it as it is

@@ -9,11 +9,11 @@
 
 namespace memtide::fm {
 
-// What the switch says about one composition.
+// What the switch says about one part.
 enum class VppbView {
     kUnknown,  // the VCS or vPPB is not there
     kFree,     // bound to nothing
-    kOurs,     // bound to the composition's LD
+    kOurs,     // bound to the part's LD
     kOther,    // bound to something else
     kBusy,     // a bind or unbind is going on
 };
@@ -33,7 +33,10 @@ struct AgentView {
     bool reported = false;  // about the host at all
     std::string boot_id;
     std::uint64_t revision_seen = 0;
-    std::optional<ObservedComposition> composition;
+    std::optional<ObservedRegion> region;  // the part's
+    // What the agent was asked for.
+    bool asked_online = false;  // it was told to bring the region online
+    Bytes region_size;
 };
 
 enum class ActionKind {
@@ -64,10 +67,10 @@ struct Action {
 };
 
 // Whether the switch does not show the memory where it should be: under a host, or on its way to be erased.
-bool is_missing(const Composition& composition, const SwitchView& fabric);
+bool is_missing(const Part& part, const SwitchView& fabric);
 
-// The one next step of a composition, from what is wanted and what is true. Pure; every step it asks for may
-// be repeated, so that asking again after a crash is right.
-Action next_step(const Composition& composition, const SwitchView& fabric, const AgentView& agent);
+// The one next step of a part of a host's composition, from what is wanted and what is true. Pure; every step
+// it asks for may be repeated, so that asking again after a crash is right.
+Action next_step(const HostId& host, const Part& part, const SwitchView& fabric, const AgentView& agent);
 
 }  // namespace memtide::fm

@@ -6,28 +6,10 @@
 #include "common/log/log.h"
 #include "fabric-manager/engine/core.h"
 #include "fabric-manager/engine/meters.h"
+#include "fabric-manager/engine/problems.h"
 #include "fabric-manager/engine/steps.h"
 
 namespace memtide::fm {
-
-namespace {
-
-// How a failed journal write is told to a client.
-std::unexpected<Problem> refuse_for_store(const Error& error) {
-    if (error.code == ErrorCode::kExhausted)
-        return refuse(problem::kStorageFull,
-                      "the request could not be made durable and was not carried out: " + error.message,
-                      error.code);
-    return refuse(problem::kInternalError, "the request could not be made durable: " + error.message,
-                  error.code);
-}
-
-std::unexpected<Problem> refuse_unknown(const CompositionId& id) {
-    return refuse(problem::kUnknownComposition, fmt::format("no composition {}", id.value),
-                  ErrorCode::kNotFound);
-}
-
-}  // namespace
 
 EntryPtr Core::find(const CompositionId& id) const {
     const auto found = entries_.find(id);
@@ -63,10 +45,10 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
         std::optional<Outcome<Created>> before = co_await replay(*key);
         if (before) co_return *std::move(before);
     }
-    Outcome<Placement> placement = place(inventory_, request.host, request.size);
-    if (!placement) co_return std::unexpected(placement.error());
-    auto entry = std::make_shared<Entry>(executor_,
-                                         draft_composition(std::move(request), *std::move(placement), began));
+    Outcome<Plan> plan = place(inventory_, placement_request(request));
+    if (!plan) co_return std::unexpected(plan.error());
+    auto entry =
+        std::make_shared<Entry>(executor_, draft_composition(std::move(request), *std::move(plan), began));
     // The claim keeps others away while the journal entry is on its way.
     if (const Result<> claimed = inventory_.claim(entry->c); !claimed)
         co_return refuse(problem::kInternalError, claimed.error().message, ErrorCode::kInternal);
@@ -96,28 +78,58 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     co_return created;
 }
 
-Composition Core::draft_composition(CompositionRequest request, Placement placement, Time began) {
+// Where it would go now, without anything being done: a composition that is none.
+Outcome<Composition> Core::plan(CompositionRequest request) {
+    Outcome<Plan> plan = place(inventory_, placement_request(request));
+    if (!plan) return std::unexpected(plan.error());
+    const std::uint64_t sequence = next_sequence_;
+    Composition c = draft_composition(std::move(request), *std::move(plan), now());
+    next_sequence_ = sequence;
+    return c;
+}
+
+PlacementRequest Core::placement_request(const CompositionRequest& request) const {
+    const Bytes capacity = config_.reserve_percent == 0 ? Bytes{} : inventory_.pool().capacity;
+    return {request.host, request.size, request.placement, request.tenant,
+            std::max(config_.reserve, Bytes{capacity.value / 100 * config_.reserve_percent}), kMostParts};
+}
+
+Composition Core::draft_composition(CompositionRequest request, Plan plan, Time began) {
     Composition c;
     c.id = new_id();
     c.sequence = next_sequence_++;
     c.host = std::move(request.host);
     c.size = request.size;
+    c.placement = request.placement;
     c.tenant = std::move(request.tenant);
     c.labels = std::move(request.labels);
-    c.memory = placement.memory;
-    c.serial = placement.serial;
-    c.port = placement.port;
-    c.where = placement.where;
-    c.carve = std::move(placement.carve);
     c.created = began;
     c.phase_started = began;
     c.ttl = request.ttl;
     if (c.ttl) c.expires = began + *c.ttl;
-    begin_step(c, "place", began);
-    end_step(c, "place", now(),
-             fmt::format("LD {} of {} at vPPB {} of VCS {} of {}", c.memory.ld.value, c.memory.device.value,
-                         c.where.vppb, c.where.vcs, c.where.switch_id.value));
+    add_parts(c, std::move(plan), began);
     return c;
+}
+
+void Core::add_parts(Composition& c, Plan plan, Time began) const {
+    const std::uint32_t region = c.next_part;
+    for (PartPlacement& placement : plan.parts) {
+        Part part;
+        part.number = c.next_part++;
+        part.region = plan.interleaved ? region : part.number;
+        part.size = placement.size;
+        part.memory = placement.memory;
+        part.serial = placement.serial;
+        part.port = placement.port;
+        part.where = placement.where;
+        part.carve = std::move(placement.carve);
+        begin_step(c, part.number, "place", began);
+        end_step(c, part.number, "place", now(),
+                 fmt::format("LD {} of {} at vPPB {} of VCS {} of {}", part.memory.ld.value,
+                             part.memory.device.value, part.where.vppb, part.where.vcs,
+                             part.where.switch_id.value));
+        c.parts.push_back(std::move(part));
+    }
 }
 
 CompositionId Core::new_id() {
@@ -143,7 +155,7 @@ std::vector<std::string> Core::trim_keys() {
 
 // --- Release ---
 
-Async<Outcome<Composition>> Core::release(CompositionId id, bool force) {
+Async<Outcome<Composition>> Core::release(CompositionId id, bool force, Precondition precondition) {
     const EntryPtr entry = find(id);
     if (!entry) {
         auto unknown = [](CompositionId which) -> Async<Outcome<Composition>> {
@@ -151,20 +163,25 @@ Async<Outcome<Composition>> Core::release(CompositionId id, bool force) {
         };
         return unknown(std::move(id));
     }
-    return shielded(executor_, do_release(entry, force));
+    return shielded(executor_, do_release(entry, force, std::move(precondition)));
 }
 
-Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force) {
+Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force, Precondition precondition) {
     const std::shared_ptr<Core> self = shared_from_this();
-    bool ended = false;
+    std::optional<Problem> refused;
     Change change = [&](Draft& draft) {
         Composition& c = draft.c;
-        ended = is_end(c.state);
-        if (ended || (c.release_requested && (c.forced || !force))) return false;
+        refused = check_precondition(c, precondition);
+        if (!refused && is_end(c.state)) refused = ended_already(c);
+        if (refused || (c.release_requested && (c.forced || !force))) return false;
         if (!c.release_requested && c.phase_started == Time{}) c.phase_started = now();
         c.release_requested = true;
         c.forced = c.forced || force;
-        if (c.state == CompositionState::kOnline || c.state == CompositionState::kOnlining) begin_drain(c);
+        for (Part& part : c.parts) {
+            if (is_end(part.state)) continue;
+            part.forced = part.forced || force;
+            if (!part.release_requested) give_back(c, part);
+        }
         if (force) {
             Event event;
             event.time = now();
@@ -181,24 +198,20 @@ Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force) {
         return true;
     };
     const Result<> durable = co_await journal(entry, std::move(change));
+    if (refused) co_return std::unexpected(*std::move(refused));
     if (!durable) co_return refuse_for_store(durable.error());
-    if (ended)
-        co_return refuse(problem::kCompositionEnded,
-                         fmt::format("composition {} has ended already: it is {}", entry->c.id.value,
-                                     to_string(entry->c.state)),
-                         ErrorCode::kConflict);
     Composition answer = entry->c;
-    entry->kick.notify_all();
+    for (const auto& [number, job] : entry->jobs) job->kick.notify_all();
     kick(entry);
     co_return answer;
 }
 
 // Asks the agent to take it offline.
-void Core::begin_drain(Composition& c) const {
-    end_step(c, "online", now(), "given up");
-    c.state = CompositionState::kDraining;
-    c.drain_deadline = now() + config_.timing.drain_deadline;
-    begin_step(c, "drain", now());
+void Core::begin_drain(Composition& c, Part& part) const {
+    end_step(c, part.number, "online", now(), "given up");
+    part.state = CompositionState::kDraining;
+    part.drain_deadline = now() + config_.timing.drain_deadline;
+    begin_step(c, part.number, "drain", now());
 }
 
 // --- Looking ---

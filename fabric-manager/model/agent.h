@@ -13,32 +13,33 @@
 
 namespace memtide::fm {
 
-// What the agent of a host should make true for one composition.
-struct DesiredComposition {
-    CompositionId id;
-    SerialNumber serial;
-    Bytes size;
-    bool online = true;  // false: take it offline and destroy the region
+// What the agent of a host should make true for one region of a composition.
+struct DesiredRegion {
+    RegionId id;
+    std::vector<SerialNumber> serials;  // of the LDs in it, in interleave order
+    Bytes size;                         // of the whole region
+    bool online = true;                 // false: take it offline and destroy the region
     bool force = false;
     std::optional<Time> drain_deadline;
+    friend bool operator==(const DesiredRegion&, const DesiredRegion&) = default;
 };
 
 struct DesiredState {
     std::uint64_t revision = 0;
     HostId host;
-    std::vector<DesiredComposition> compositions;
+    std::vector<DesiredRegion> regions;
 };
 
 enum class ObservedState { kAbsent, kFound, kOnline, kDraining, kOffline, kFailed };
 std::string_view to_string(ObservedState state);  // "absent", as the agent writes it
 std::optional<ObservedState> parse_observed_state(std::string_view text);
 
-struct ObservedComposition {
-    CompositionId id;
-    SerialNumber serial;
+struct ObservedRegion {
+    RegionId id;
+    std::vector<SerialNumber> serials;
     ObservedState state = ObservedState::kAbsent;
     std::optional<int> node;
-    std::optional<std::string> region;
+    std::optional<std::string> region;  // the kernel's name: "region0"
     Bytes online_bytes;
     std::optional<Reason> error;
     std::vector<Holder> holders;
@@ -50,7 +51,8 @@ struct ObservedReport {
     std::string boot_id;
     std::uint64_t revision_seen = 0;
     std::vector<HostMemdev> memdevs;
-    std::vector<ObservedComposition> compositions;
+    std::vector<HostWindow> windows;
+    std::vector<ObservedRegion> regions;
     std::vector<Warning> warnings;
 };
 

@@ -1,5 +1,6 @@
 #include "fabric-manager/model/composition.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -11,16 +12,24 @@ namespace {
 
 using enum CompositionState;
 
-constexpr std::array<std::pair<CompositionState, std::string_view>, 9> kStateNames{{
+constexpr std::array<std::pair<CompositionState, std::string_view>, 11> kStateNames{{
     {kPending, "Pending"},
     {kBinding, "Binding"},
     {kOnlining, "Onlining"},
     {kOnline, "Online"},
+    {kResizing, "Resizing"},
+    {kDegraded, "Degraded"},
     {kDraining, "Draining"},
     {kUnbinding, "Unbinding"},
     {kErasing, "Erasing"},
     {kReleased, "Released"},
     {kFailed, "Failed"},
+}};
+
+constexpr std::array<std::pair<PlacementKind, std::string_view>, 3> kPlacementNames{{
+    {PlacementKind::kPack, "pack"},
+    {PlacementKind::kSpread, "spread"},
+    {PlacementKind::kBandwidth, "bandwidth"},
 }};
 
 constexpr std::array<std::pair<ObservedState, std::string_view>, 6> kObservedNames{{
@@ -56,6 +65,10 @@ std::string_view to_string(ObservedState state) { return name_of(kObservedNames,
 std::optional<ObservedState> parse_observed_state(std::string_view text) {
     return value_of<ObservedState>(kObservedNames, text);
 }
+std::string_view to_string(PlacementKind kind) { return name_of(kPlacementNames, kind); }
+std::optional<PlacementKind> parse_placement_kind(std::string_view text) {
+    return value_of<PlacementKind>(kPlacementNames, text);
+}
 
 bool is_end(CompositionState state) { return state == kReleased || state == kFailed; }
 
@@ -75,11 +88,75 @@ bool may_follow(CompositionState from, CompositionState to) {
             return to == kErasing;
         case kErasing:
             return to == kReleased || to == kFailed;
+        case kResizing:
+        case kDegraded:
         case kReleased:
         case kFailed:
             return false;
     }
     return false;
+}
+
+const Part* Composition::part(std::uint32_t number) const {
+    const auto found = std::ranges::find(parts, number, &Part::number);
+    return found == parts.end() ? nullptr : &*found;
+}
+Part* Composition::part(std::uint32_t number) {
+    return const_cast<Part*>(std::as_const(*this).part(number));
+}
+
+bool is_lasting(const Part& part) { return !is_end(part.state) && !part.release_requested && !part.reason; }
+
+namespace {
+
+Bytes sum_of(const Composition& composition, bool (*counts)(const Part&)) {
+    Bytes sum;
+    for (const Part& part : composition.parts)
+        if (counts(part)) sum += part.size;
+    return sum;
+}
+
+bool is_live(const Part& part) { return !is_end(part.state); }
+
+// The state of the part that is furthest from its end; nullopt when no part counts.
+std::optional<CompositionState> earliest(const Composition& composition, bool (*counts)(const Part&)) {
+    std::optional<CompositionState> result;
+    for (const Part& part : composition.parts)
+        if (counts(part) && (!result || part.state < *result)) result = part.state;
+    return result;
+}
+
+// A part that was online before: its host rebooted.
+bool comes_back(const Part& part) { return part.state == kOnlining && !part.boot_id.empty(); }
+
+}  // namespace
+
+std::string waiting_for(const Composition& composition) {
+    for (const Part& part : composition.parts)
+        if (!part.waiting_for.empty()) return part.waiting_for;
+    return {};
+}
+
+Bytes lasting_size(const Composition& composition) { return sum_of(composition, &is_lasting); }
+Bytes held_size(const Composition& composition) { return sum_of(composition, &is_live); }
+
+CompositionState state_of(const Composition& c) {
+    const std::optional<CompositionState> live = earliest(c, &is_live);
+    // One that waits for a replacement of all it had is not over.
+    if (!live && c.was_online && !c.release_requested && !c.failed) return kDegraded;
+    if (!live) return c.failed ? kFailed : kReleased;
+    const std::optional<CompositionState> lasting = earliest(c, &is_lasting);
+    if (c.release_requested || c.failed || !lasting) return *live;
+    if (!c.was_online) return *lasting;
+    const bool online = std::ranges::any_of(
+        c.parts, [](const Part& part) { return is_lasting(part) && part.state == kOnline; });
+    if (!online) return *lasting;
+    const bool changing = std::ranges::any_of(c.parts, [](const Part& part) {
+        return is_live(part) && (!is_lasting(part) || (part.state != kOnline && !comes_back(part)));
+    });
+    if (changing) return kResizing;
+    if (*lasting != kOnline) return kOnlining;
+    return lasting_size(c) < c.size ? kDegraded : kOnline;
 }
 
 }  // namespace memtide::fm

@@ -26,6 +26,13 @@ struct LdAddress {
     friend auto operator<=>(const LdAddress&, const LdAddress&) = default;
 };
 
+// Names a part among all compositions (see Composition).
+struct PartId {
+    CompositionId composition;
+    std::uint32_t number = 0;
+    friend auto operator<=>(const PartId&, const PartId&) = default;
+};
+
 // --- Switch ---
 
 enum class PortRole { kUnused, kUpstream, kDownstream };
@@ -48,7 +55,7 @@ struct Vppb {
     BindingStatus status = BindingStatus::kUnbound;
     std::uint8_t port = 0;   // valid when bound
     LdId ld = kWholeDevice;  // valid when bound to an LD
-    std::optional<CompositionId> composition;
+    std::optional<PartId> owner;
 };
 
 struct Vcs {
@@ -88,11 +95,11 @@ struct LogicalDevice {
     LdId id = kWholeDevice;
     SerialNumber serial;  // 0 when the device has not told it
     Bytes size;
-    std::optional<Bytes> planned;  // the size it gets when the carve of `composition` is done
+    std::optional<Bytes> planned;  // the size it gets when the carve of `owner` is done
     LdUse use = LdUse::kFree;
     bool quarantined = false;
     bool clean = false;  // erased by this manager since anyone could write to it
-    std::optional<CompositionId> composition;
+    std::optional<PartId> owner;
     std::optional<VppbAddress> bound_at;
 };
 
@@ -122,6 +129,15 @@ struct HostMemdev {
     Bytes size;
 };
 
+// A CXL window of the host (CFMWS), as its agent sees it.
+struct HostWindow {
+    std::string name;  // "decoder0.0"
+    std::uint8_t ways = 1;  // host bridges that it interleaves
+    Bytes size;
+    Bytes largest_free;
+    friend bool operator==(const HostWindow&, const HostWindow&) = default;
+};
+
 struct Warning {
     std::string code;
     std::string detail;
@@ -138,6 +154,7 @@ struct Host {
     std::uint64_t revision_seen = 0;
     Bytes composed;  // sum of its compositions that have not ended
     std::vector<HostMemdev> memdevs;
+    std::vector<HostWindow> windows;
     std::vector<Warning> warnings;
 };
 

@@ -42,9 +42,8 @@ void Inventory::apply(const SwitchId& id, const SwitchReading& reading) {
         const Host* host = host_at(id, vcs.id);
         if (host != nullptr) vcs.host = host->id;
     }
-    for (const auto& [composition, claim] : claims_)
-        if (claim.where.switch_id == id)
-            if (Vppb* own = find_vppb(claim.where)) own->composition = composition;
+    for (const PartId& part : claims_at_[id])
+        if (Vppb* own = find_vppb(claims_.at(part).where)) own->owner = part;
     rebind(id);
 }
 
@@ -62,6 +61,7 @@ Result<DeviceId> Inventory::apply(const SwitchId& id, const DeviceReading& readi
     const auto before = at_port_.find({id, reading.port});
     if (before != at_port_.end() && before->second != name) device_gone(id, reading.port);
 
+    sums_.erase(name);
     Device& device = devices_[name];
     std::vector<LogicalDevice> old = std::exchange(device.lds, {});
     device.id = name;
@@ -87,8 +87,8 @@ Result<DeviceId> Inventory::apply(const SwitchId& id, const DeviceReading& readi
     for (Port& port : owner.ports)
         if (port.id == reading.port) port.device = name;
     if (old.size() != device.lds.size())
-        for (const auto& [composition, claim] : claims_)
-            if (claim.memory.device == name) mark(composition, claim);
+        for (const PartId& part : claims_at_[id])
+            if (claims_.at(part).memory.device == name) mark(part, claims_.at(part));
     rebind(id);
     return name;
 }
@@ -122,6 +122,7 @@ LogicalDevice* Inventory::bound_ld(const SwitchId& id, const Vppb& vppb) {
 void Inventory::device_gone(const SwitchId& id, std::uint8_t port) {
     const auto found = at_port_.find({id, port});
     if (found == at_port_.end()) return;
+    sums_.erase(found->second);
     Device& device = devices_[found->second];
     device.present = false;
     for (LogicalDevice& ld : device.lds) {
@@ -136,6 +137,7 @@ void Inventory::device_gone(const SwitchId& id, std::uint8_t port) {
 
 void Inventory::switch_up(const SwitchId& id, Time now) {
     Switch& entry = switches_[id];
+    if (!entry.up) forget_sums(id);
     entry.up = true;
     entry.error.clear();
     entry.last_seen = now;
@@ -143,8 +145,13 @@ void Inventory::switch_up(const SwitchId& id, Time now) {
 
 void Inventory::switch_down(const SwitchId& id, std::string error) {
     Switch& entry = switches_[id];
+    if (entry.up) forget_sums(id);
     entry.up = false;
     entry.error = std::move(error);
+}
+
+void Inventory::forget_sums(const SwitchId& id) {
+    for (const Device* device : devices_behind(id)) sums_.erase(device->id);
 }
 
 // Derives from the vPPBs of a switch where its devices' LDs are bound.
@@ -159,8 +166,9 @@ void Inventory::rebind(const SwitchId& id) {
             bound.try_emplace(LdAddress{device->second, ld}, VppbAddress{id, vcs.id, vppb.id});
         }
     }
-    for (auto& [key, name] : at_port_) {
-        if (key.first != id) continue;
+    for (auto it = at_port_.lower_bound({id, 0}); it != at_port_.end() && it->first.first == id; ++it) {
+        const DeviceId& name = it->second;
+        sums_.erase(name);
         for (LogicalDevice& ld : devices_[name].lds) {
             const auto at = bound.find(LdAddress{name, ld.id});
             ld.bound_at = at == bound.end() ? std::nullopt : std::optional(at->second);
@@ -172,11 +180,11 @@ void Inventory::rebind(const SwitchId& id) {
 void Inventory::settle(LogicalDevice& ld, const SwitchId& switch_id) const {
     if (ld.bound_at) {
         ld.clean = false;
-        const bool foreign = !ld.composition && host_at(switch_id, ld.bound_at->vcs) == nullptr;
+        const bool foreign = !ld.owner && host_at(switch_id, ld.bound_at->vcs) == nullptr;
         ld.use = foreign ? LdUse::kForeign : LdUse::kBound;
     } else if (ld.quarantined) {
         ld.use = LdUse::kQuarantined;
-    } else if (ld.composition) {
+    } else if (ld.owner) {
         ld.use = LdUse::kReserved;
     } else {
         ld.use = ld.size.value == 0 ? LdUse::kUnallocated : LdUse::kFree;
@@ -185,67 +193,94 @@ void Inventory::settle(LogicalDevice& ld, const SwitchId& switch_id) const {
 
 // --- What the manager does ---
 
-Result<> Inventory::check_claim(const CompositionId& id, const Claim& claim) const {
-    const auto taken = [&](const std::optional<CompositionId>& owner) { return owner && *owner != id; };
+Result<> Inventory::check_claim(const PartId& id, const Claim& claim) const {
+    const auto taken = [&](const std::optional<PartId>& owner) { return owner && *owner != id; };
     const Vppb* bridge = vppb(claim.where);
-    if (bridge != nullptr && taken(bridge->composition))
+    if (bridge != nullptr && taken(bridge->owner))
         return fail(ErrorCode::kConflict,
                     fmt::format("vPPB {} of VCS {} of {} belongs to composition {}", claim.where.vppb,
-                                claim.where.vcs, claim.where.switch_id.value, bridge->composition->value));
+                                claim.where.vcs, claim.where.switch_id.value,
+                                bridge->owner->composition.value));
     std::vector<LdId> lds{claim.memory.ld};
     for (const LdSize& planned : claim.planned) lds.push_back(planned.ld);
     for (const LdId one : lds) {
         const LogicalDevice* entry = ld({claim.memory.device, one});
-        if (entry != nullptr && taken(entry->composition))
+        if (entry != nullptr && taken(entry->owner))
             return fail(ErrorCode::kConflict,
                         fmt::format("LD {} of {} belongs to composition {}", one.value,
-                                    claim.memory.device.value, entry->composition->value));
+                                    claim.memory.device.value, entry->owner->composition.value));
     }
-    // Parts that have not been seen yet can only be told apart by the other claims.
     if (bridge != nullptr && ld(claim.memory) != nullptr) return {};
-    for (const auto& [other, theirs] : claims_) {
-        if (other == id) continue;
-        if (theirs.where == claim.where || theirs.memory == claim.memory)
+    return check_unseen(id, claim);
+}
+
+// What has not been seen yet can only be told apart by the other claims.
+Result<> Inventory::check_unseen(const PartId& id, const Claim& claim) const {
+    const auto here = claims_at_.find(claim.where.switch_id);
+    if (here == claims_at_.end()) return {};
+    for (const PartId& other : here->second) {
+        const Claim& theirs = claims_.at(other);
+        if (other != id && (theirs.where == claim.where || theirs.memory == claim.memory))
             return fail(ErrorCode::kConflict,
-                        fmt::format("composition {} has the same LD or vPPB", other.value));
+                        fmt::format("composition {} has the same LD or vPPB", other.composition.value));
     }
     return {};
 }
 
-void Inventory::mark(const CompositionId& id, const Claim& claim) {
-    if (LogicalDevice* own = find_ld(claim.memory)) own->composition = id;
+void Inventory::mark(const PartId& id, const Claim& claim) {
+    if (LogicalDevice* own = find_ld(claim.memory)) own->owner = id;
     for (const LdSize& planned : claim.planned) {
         LogicalDevice* other = find_ld({claim.memory.device, planned.ld});
         if (other == nullptr) continue;
-        other->composition = id;
+        other->owner = id;
         other->planned = planned.size;
         settle(*other, claim.where.switch_id);
     }
     if (LogicalDevice* own = find_ld(claim.memory)) settle(*own, claim.where.switch_id);
 }
 
-Result<> Inventory::claim(const Composition& composition) {
-    Claim claim{composition.memory, composition.where, {}};
-    if (composition.carve && !composition.carve->done) claim.planned = composition.carve->after;
-    if (Result<> ok = check_claim(composition.id, claim); !ok) return ok;
-    release(composition.id);
-    if (Vppb* bridge = find_vppb(claim.where)) bridge->composition = composition.id;
-    mark(composition.id, claim);
-    claims_[composition.id] = std::move(claim);
+Result<> Inventory::claim(const Composition& composition, const Part& part) {
+    const PartId id{composition.id, part.number};
+    Claim claim{part.memory, part.where, {}, part.size, composition.host, composition.tenant};
+    if (part.carve && !part.carve->done) claim.planned = part.carve->after;
+    if (Result<> ok = check_claim(id, claim); !ok) return ok;
+    release(id);
+    if (Vppb* bridge = find_vppb(claim.where)) bridge->owner = id;
+    mark(id, claim);
+    claims_at_[claim.where.switch_id].insert(id);
+    claims_for_[claim.host].insert(id);
+    claims_[id] = std::move(claim);
     return {};
 }
 
-void Inventory::release(const CompositionId& id) {
+Result<> Inventory::claim(const Composition& composition) {
+    std::vector<PartId> fresh;
+    for (const Part& part : composition.parts) {
+        if (is_end(part.state)) continue;
+        const PartId id{composition.id, part.number};
+        const bool had = claims_.contains(id);
+        if (Result<> ok = claim(composition, part); !ok) {
+            for (const PartId& one : fresh) release(one);
+            return ok;
+        }
+        if (!had) fresh.push_back(id);
+    }
+    return {};
+}
+
+void Inventory::release(const PartId& id) {
     const auto found = claims_.find(id);
     if (found == claims_.end()) return;
     const Claim claim = std::move(found->second);
     claims_.erase(found);
+    claims_at_[claim.where.switch_id].erase(id);
+    claims_for_[claim.host].erase(id);
     Vppb* bridge = find_vppb(claim.where);
-    if (bridge != nullptr && bridge->composition == id) bridge->composition.reset();
+    if (bridge != nullptr && bridge->owner == id) bridge->owner.reset();
     const auto drop = [&](LdId one) {
         LogicalDevice* entry = find_ld({claim.memory.device, one});
-        if (entry == nullptr || entry->composition != id) return;
-        entry->composition.reset();
+        if (entry == nullptr || entry->owner != id) return;
+        entry->owner.reset();
         entry->planned.reset();
         settle(*entry, claim.where.switch_id);
     };
@@ -253,15 +288,23 @@ void Inventory::release(const CompositionId& id) {
     for (const LdSize& planned : claim.planned) drop(planned.ld);
 }
 
-void Inventory::carved(const CompositionId& id) {
+void Inventory::release(const CompositionId& id) {
+    for (auto it = claims_.lower_bound(PartId{id, 0}); it != claims_.end() && it->first.composition == id;) {
+        const PartId part = it->first;
+        ++it;
+        release(part);
+    }
+}
+
+void Inventory::carved(const PartId& id) {
     const auto found = claims_.find(id);
     if (found == claims_.end()) return;
     Claim& claim = found->second;
     for (const LdSize& planned : claim.planned) {
         LogicalDevice* entry = find_ld({claim.memory.device, planned.ld});
-        if (entry == nullptr || entry->composition != id) continue;
+        if (entry == nullptr || entry->owner != id) continue;
         entry->planned.reset();
-        if (planned.ld != claim.memory.ld) entry->composition.reset();
+        if (planned.ld != claim.memory.ld) entry->owner.reset();
         settle(*entry, claim.where.switch_id);
     }
     claim.planned.clear();
@@ -296,11 +339,30 @@ void Inventory::forget_clean(const DeviceId& device) {
 }
 
 void Inventory::forget_clean(const SwitchId& id) {
-    for (const auto& [name, device] : devices_)
-        if (device.switch_id == id) forget_clean(name);
+    for (const Device* device : devices_behind(id)) forget_clean(device->id);
 }
 
 // --- Looking ---
+
+std::vector<const Device*> Inventory::devices_behind(const SwitchId& id) const {
+    std::vector<const Device*> devices;
+    for (auto it = at_port_.lower_bound({id, 0}); it != at_port_.end() && it->first.first == id; ++it)
+        devices.push_back(&devices_.at(it->second));
+    return devices;
+}
+
+const Inventory::Claim* Inventory::claim_of(const PartId& id) const {
+    const auto found = claims_.find(id);
+    return found == claims_.end() ? nullptr : &found->second;
+}
+
+std::vector<const Inventory::Claim*> Inventory::claims_of(const HostId& host) const {
+    std::vector<const Claim*> claims;
+    const auto found = claims_for_.find(host);
+    if (found != claims_for_.end())
+        for (const PartId& id : found->second) claims.push_back(&claims_.at(id));
+    return claims;
+}
 
 Host* Inventory::host(const HostId& id) {
     const auto found = hosts_.find(id);
@@ -323,14 +385,20 @@ const Device* Inventory::device_at(const SwitchId& id, std::uint8_t port) const 
     return found == at_port_.end() ? nullptr : device(found->second);
 }
 
+// For those who change it.
 LogicalDevice* Inventory::find_ld(const LdAddress& address) {
-    const auto found = devices_.find(address.device);
-    if (found == devices_.end()) return nullptr;
-    const auto entry = std::ranges::find(found->second.lds, address.ld, &LogicalDevice::id);
-    return entry == found->second.lds.end() ? nullptr : &*entry;
+    sums_.erase(address.device);
+    return const_cast<LogicalDevice*>(ld(address));
 }
 const LogicalDevice* Inventory::ld(const LdAddress& address) const {
-    return const_cast<Inventory*>(this)->find_ld(address);
+    const auto found = devices_.find(address.device);
+    if (found == devices_.end()) return nullptr;
+    const std::vector<LogicalDevice>& lds = found->second.lds;
+    // Devices list their LDs in order, so that the id mostly is the index.
+    if (address.ld.value < lds.size() && lds[address.ld.value].id == address.ld)
+        return &lds[address.ld.value];
+    const auto entry = std::ranges::find(lds, address.ld, &LogicalDevice::id);
+    return entry == lds.end() ? nullptr : &*entry;
 }
 
 Vppb* Inventory::find_vppb(const VppbAddress& address) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,14 +58,17 @@ class Inventory {
     void switch_down(const SwitchId& id, std::string error);
 
     // --- What the manager does ---
-    // Gives LD, vPPB and the LDs of the carve to the composition; repeating a claim is fine. Fails with
-    // kConflict when one of them belongs to another composition; then nothing has changed. Parts that the
-    // inventory has not seen (yet) are claimed when they appear.
+    // Gives LD, vPPB and the LDs of the carve to the part; repeating a claim is fine. Fails with kConflict
+    // when one of them belongs to another part; then nothing has changed. What the inventory has not seen
+    // (yet) is claimed when it appears.
+    Result<> claim(const Composition& composition, const Part& part);
+    // The same for all parts that have not ended: all or none.
     Result<> claim(const Composition& composition);
-    // Takes back every claim of it.
+    // Takes back every claim of the part, or of all parts.
+    void release(const PartId& id);
     void release(const CompositionId& id);
     // The carve is done: LDs other than its own are no longer held.
-    void carved(const CompositionId& id);
+    void carved(const PartId& id);
     // An LD has another size now; it is not clean then.
     void resize(const LdAddress& ld, Bytes size, SerialNumber serial);
     void set_clean(const LdAddress& ld, bool clean);
@@ -87,28 +91,44 @@ class Inventory {
     [[nodiscard]] const Vppb* vppb(const VppbAddress& address) const;
     // The host whose virtual switch that is; nullptr when none is configured.
     [[nodiscard]] const Host* host_at(const SwitchId& id, std::uint8_t vcs) const;
+    // Devices that are present behind the switch, by port.
+    [[nodiscard]] std::vector<const Device*> devices_behind(const SwitchId& id) const;
     [[nodiscard]] Pool pool() const;
+    // The same for one device; kept until something of the device changes.
+    [[nodiscard]] const PoolDevice& sums(const Device& device) const;
 
-  private:
+    // What was given to a part.
     struct Claim {
         LdAddress memory;
         VppbAddress where;
         std::vector<LdSize> planned;
+        Bytes size;
+        HostId host;
+        std::optional<std::string> tenant;
     };
+    [[nodiscard]] const Claim* claim_of(const PartId& id) const;
+    [[nodiscard]] std::vector<const Claim*> claims_of(const HostId& host) const;
+
+  private:
     Vppb* find_vppb(const VppbAddress& address);
     LogicalDevice* find_ld(const LdAddress& address);
     LogicalDevice* bound_ld(const SwitchId& id, const Vppb& vppb);
+    void forget_sums(const SwitchId& id);
     void rebind(const SwitchId& id);
     void settle(LogicalDevice& ld, const SwitchId& switch_id) const;
-    void mark(const CompositionId& id, const Claim& claim);
-    [[nodiscard]] Result<> check_claim(const CompositionId& id, const Claim& claim) const;
+    void mark(const PartId& id, const Claim& claim);
+    [[nodiscard]] Result<> check_claim(const PartId& id, const Claim& claim) const;
+    [[nodiscard]] Result<> check_unseen(const PartId& id, const Claim& claim) const;
 
     std::map<SwitchId, Switch> switches_;
     std::map<DeviceId, Device> devices_;
     std::map<HostId, Host> hosts_;
     std::map<HostAttachment, HostId> host_at_;
     std::map<std::pair<SwitchId, std::uint8_t>, DeviceId> at_port_;
-    std::map<CompositionId, Claim> claims_;
+    std::map<PartId, Claim> claims_;
+    std::map<SwitchId, std::set<PartId>> claims_at_;  // the same by switch
+    std::map<HostId, std::set<PartId>> claims_for_;   // and by host
+    mutable std::map<DeviceId, PoolDevice> sums_;
 };
 
 // How much of the device could be one composition now; 0 when it has no LD left for one.
@@ -117,7 +137,7 @@ Bytes largest_free(const Device& device);
 Bytes unallocated(const Device& device);
 
 // What is wrong, in sentences; empty when all holds: no LD claimed or bound twice, every LD and vPPB of a
-// composition is its own, LD sizes within their device, capacity adds up.
+// part is its own, LD sizes within their device, capacity adds up.
 std::vector<std::string> violations(const Inventory& inventory, const std::vector<Composition>& compositions);
 
 }  // namespace memtide::fm

@@ -62,12 +62,18 @@ PoolDevice sum(const Device& device, bool reachable) {
 
 }  // namespace
 
+const PoolDevice& Inventory::sums(const Device& device) const {
+    const auto found = sums_.find(device.id);
+    if (found != sums_.end()) return found->second;
+    const Switch* owner = find_switch(device.switch_id);
+    return sums_[device.id] = sum(device, owner != nullptr && owner->up);
+}
+
 Pool Inventory::pool() const {
     Pool pool;
     for (const auto& [id, device] : devices_) {
-        const Switch* owner = find_switch(device.switch_id);
         if (!device.present) continue;
-        const PoolDevice one = sum(device, owner != nullptr && owner->up);
+        const PoolDevice& one = sums(device);
         pool.capacity += one.capacity;
         pool.free += one.free;
         pool.composed += one.composed;
@@ -96,7 +102,7 @@ void check_devices(const Inventory& inventory, std::vector<std::string>& wrong) 
             const Vppb* at = inventory.vppb(*ld.bound_at);
             if (at == nullptr || at->status == BindingStatus::kUnbound)
                 wrong.push_back(fmt::format("LD {} of {} is bound where no vPPB is", ld.id.value, id.value));
-            else if (at->composition != ld.composition)
+            else if (at->owner != ld.owner)
                 wrong.push_back(
                     fmt::format("LD {} of {} and its vPPB have different owners", ld.id.value, id.value));
         }
@@ -109,35 +115,53 @@ void check_devices(const Inventory& inventory, std::vector<std::string>& wrong) 
 
 }  // namespace
 
+namespace {
+
+// The parts of one composition against the inventory and against all parts seen before.
+struct Books {
+    std::set<LdAddress> lds;
+    std::set<VppbAddress> vppbs;
+    std::set<PartId> live;
+
+    void check(const Inventory& inventory, const Composition& c, const Part& part,
+               std::vector<std::string>& wrong) {
+        const PartId id{c.id, part.number};
+        live.insert(id);
+        if (!lds.insert(part.memory).second)
+            wrong.push_back(fmt::format("LD {} of {} has two compositions", part.memory.ld.value,
+                                        part.memory.device.value));
+        if (!vppbs.insert(part.where).second)
+            wrong.push_back(
+                fmt::format("vPPB {} of VCS {} has two compositions", part.where.vppb, part.where.vcs));
+        const LogicalDevice* ld = inventory.ld(part.memory);
+        if (ld != nullptr && ld->owner != id)
+            wrong.push_back(fmt::format("the LD of part {} of {} is not its own", part.number, c.id.value));
+        if (ld != nullptr && ld->bound_at && *ld->bound_at != part.where)
+            wrong.push_back(fmt::format("the LD of part {} of {} is bound elsewhere", part.number, c.id.value));
+        const Vppb* vppb = inventory.vppb(part.where);
+        if (vppb != nullptr && vppb->owner != id)
+            wrong.push_back(fmt::format("the vPPB of part {} of {} is not its own", part.number, c.id.value));
+        const std::vector<HostAttachment>& attach = inventory.host(c.host)->attach;
+        if (std::ranges::find(attach, HostAttachment{part.where.switch_id, part.where.vcs}) == attach.end())
+            wrong.push_back(fmt::format("part {} of {} is where its host is not", part.number, c.id.value));
+    }
+};
+
+}  // namespace
+
 std::vector<std::string> violations(const Inventory& inventory,
                                     const std::vector<Composition>& compositions) {
     std::vector<std::string> wrong;
     check_devices(inventory, wrong);
-    std::set<LdAddress> lds;
-    std::set<VppbAddress> vppbs;
-    std::set<CompositionId> live;
-    for (const Composition& c : compositions) {
-        if (is_end(c.state)) continue;
-        live.insert(c.id);
-        if (!lds.insert(c.memory).second)
-            wrong.push_back(
-                fmt::format("LD {} of {} has two compositions", c.memory.ld.value, c.memory.device.value));
-        if (!vppbs.insert(c.where).second)
-            wrong.push_back(fmt::format("vPPB {} of VCS {} has two compositions", c.where.vppb, c.where.vcs));
-        const LogicalDevice* ld = inventory.ld(c.memory);
-        if (ld != nullptr && ld->composition != c.id)
-            wrong.push_back(fmt::format("the LD of {} is not its own", c.id.value));
-        if (ld != nullptr && ld->bound_at && *ld->bound_at != c.where)
-            wrong.push_back(fmt::format("the LD of {} is bound elsewhere", c.id.value));
-        const Vppb* vppb = inventory.vppb(c.where);
-        if (vppb != nullptr && vppb->composition != c.id)
-            wrong.push_back(fmt::format("the vPPB of {} is not its own", c.id.value));
-    }
+    Books books;
+    for (const Composition& c : compositions)
+        for (const Part& part : c.parts)
+            if (!is_end(part.state)) books.check(inventory, c, part, wrong);
     for (const auto& [id, device] : inventory.devices())
         for (const LogicalDevice& ld : device.lds)
-            if (ld.composition && !live.contains(*ld.composition))
+            if (ld.owner && !books.live.contains(*ld.owner))
                 wrong.push_back(fmt::format("LD {} of {} is claimed by {}, which has ended", ld.id.value,
-                                            id.value, ld.composition->value));
+                                            id.value, ld.owner->composition.value));
     return wrong;
 }
 

@@ -1,199 +1,161 @@
 #include "fabric-manager/placement/placement.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "fabric-manager/placement/candidates.h"
+#include "fabric-manager/placement/choice.h"
+#include "fabric-manager/placement/ld_fit.h"
 
 namespace memtide::fm {
 
 namespace {
 
-// One way from the host to devices: a free vPPB on a switch that answers.
-struct Path {
-    SwitchId switch_id;
-    std::optional<VppbAddress> vppb;  // nullopt: all vPPBs are taken
-};
-
-Outcome<std::vector<Path>> find_paths(const Inventory& inventory, const Host& host) {
-    std::vector<Path> paths;
-    std::vector<std::string> why;
-    for (const HostAttachment& at : host.attach) {
-        const Switch* owner = inventory.find_switch(at.switch_id);
-        if (owner == nullptr || !owner->inventoried || !owner->up) {
-            why.push_back(fmt::format("switch {} does not answer", at.switch_id.value));
-            continue;
-        }
-        const auto vcs = std::ranges::find(owner->vcss, at.vcs, &Vcs::id);
-        if (vcs == owner->vcss.end() || !vcs->enabled) {
-            why.push_back(fmt::format("switch {} has no enabled VCS {}", at.switch_id.value, at.vcs));
-            continue;
-        }
-        Path path{at.switch_id, std::nullopt};
-        for (const Vppb& vppb : vcs->vppbs) {
-            if (vppb.status != BindingStatus::kUnbound || vppb.composition) continue;
-            path.vppb = VppbAddress{at.switch_id, at.vcs, vppb.id};
-            break;
-        }
-        paths.push_back(std::move(path));
-    }
-    if (!paths.empty()) return paths;
-    if (host.attach.empty()) why.emplace_back("the configuration attaches it to no switch");
-    return refuse(problem::kHostNotReachable,
-                  fmt::format("host {} cannot get memory now: {}", host.id.value, fmt::join(why, "; ")),
-                  ErrorCode::kUnavailable);
-}
-
-bool is_usable(const LogicalDevice& ld) { return ld.use == LdUse::kFree || ld.use == LdUse::kUnallocated; }
-
-std::optional<Placement> exact(const Device& device, Bytes size) {
-    const LogicalDevice* best = nullptr;
-    for (const LogicalDevice& ld : device.lds) {
-        if (ld.use != LdUse::kFree || ld.size != size) continue;
-        if (best == nullptr || (ld.clean && !best->clean)) best = &ld;
-    }
-    if (best == nullptr) return std::nullopt;
-    return Placement{{device.id, best->id}, best->serial, device.port, {}, std::nullopt};
-}
-
-std::optional<Placement> in_slot(const Device& device, Bytes size) {
-    if (device.kind != DeviceKind::kMld || !size.is_multiple_of(device.granularity)) return std::nullopt;
-    if (unallocated(device) < size) return std::nullopt;
-    const auto slot = std::ranges::find(device.lds, LdUse::kUnallocated, &LogicalDevice::use);
-    if (slot == device.lds.end()) return std::nullopt;
-    Carve carve{{{slot->id, Bytes{}}}, {{slot->id, size}}, false};
-    return Placement{{device.id, slot->id}, slot->serial, device.port, {}, std::move(carve)};
-}
-
-// The LD that is grown or shrunk to the size: the smallest free one above it, else the first usable one.
-const LogicalDevice* recarve_target(const Device& device, Bytes size) {
-    const LogicalDevice* larger = nullptr;
-    const LogicalDevice* first = nullptr;
-    for (const LogicalDevice& ld : device.lds) {
-        if (!is_usable(ld)) continue;
-        if (first == nullptr) first = &ld;
-        if (ld.size > size && (larger == nullptr || ld.size < larger->size)) larger = &ld;
-    }
-    return larger != nullptr ? larger : first;
-}
-
-std::optional<Placement> recarved(const Device& device, Bytes size) {
-    if (device.kind != DeviceKind::kMld || !size.is_multiple_of(device.granularity)) return std::nullopt;
-    if (largest_free(device) < size) return std::nullopt;
-    const LogicalDevice* target = recarve_target(device, size);
-    if (target == nullptr) return std::nullopt;
-    Carve carve{{{target->id, target->size}}, {{target->id, size}}, false};
-    const Bytes at_hand = unallocated(device) + target->size;
-    Bytes missing = size > at_hand ? size - at_hand : Bytes{};
-    for (const LogicalDevice& ld : device.lds) {
-        if (missing.value == 0) break;
-        if (ld.use != LdUse::kFree || ld.id == target->id) continue;
-        const Bytes taken = std::min(ld.size, missing);
-        carve.before.push_back({ld.id, ld.size});
-        carve.after.push_back({ld.id, ld.size - taken});
-        missing -= taken;
-    }
-    if (missing.value != 0) return std::nullopt;
-    return Placement{{device.id, target->id}, target->serial, device.port, {}, std::move(carve)};
-}
-
-// "mld-...: up to 512MiB in multiples of 256MiB", for people who were refused.
-std::string offer(const Device& device) {
-    std::vector<std::string> sizes;
-    for (const LogicalDevice& ld : device.lds)
-        if (ld.use == LdUse::kFree) sizes.push_back(format_bytes(ld.size));
-    if (device.kind == DeviceKind::kSld)
-        return fmt::format("{}: {}", device.id.value, sizes.empty() ? "in use" : sizes.front() + " whole");
-    if (largest_free(device).value == 0) return fmt::format("{}: no free LD", device.id.value);
-    return fmt::format("{}: up to {} in multiples of {}", device.id.value, format_bytes(largest_free(device)),
-                       format_bytes(device.granularity));
-}
-
-Outcome<> check_size(Bytes size) {
+Outcome<> check(const PlacementRequest& request) {
+    const Bytes size = request.size;
+    const PlacementPolicy& policy = request.policy;
     if (size.value == 0) return refuse(problem::kSizeZero, "a composition needs a size above 0");
     if (!size.is_multiple_of(kCxlGranule))
         return refuse(problem::kSizeNotMultiple,
                       fmt::format("{} is not a multiple of {}, the unit in which CXL memory is given out",
                                   format_bytes(size), format_bytes(kCxlGranule)));
+    const std::uint64_t ways = policy.ways;
+    if (!std::has_single_bit(ways) || ways > kMostParts)
+        return refuse(problem::kBadPlacement, fmt::format("ways is {}, not 1, 2, 4 or 8", ways));
+    if (ways > 1 && policy.kind != PlacementKind::kBandwidth)
+        return refuse(problem::kBadPlacement,
+                      fmt::format("{} ways need the policy bandwidth; {} does not interleave", ways,
+                                  to_string(policy.kind)));
+    if (!size.is_multiple_of(kCxlGranule * ways))
+        return refuse(problem::kSizeNotMultiple,
+                      fmt::format("{} cannot be divided over {} ways in multiples of {}", format_bytes(size),
+                                  ways, format_bytes(kCxlGranule)));
     return {};
 }
 
-std::unexpected<Problem> refuse_for_room(const std::vector<const Device*>& devices, const HostId& host,
-                                         Bytes size) {
-    Bytes largest;
-    Bytes free;
+// "mld-...: up to 512MiB in multiples of 256MiB", for people who were refused.
+std::string offer(const Candidate& candidate) {
+    const Device& device = *candidate.device;
+    if (device.kind == DeviceKind::kSld)
+        return fmt::format("{}: {} whole", device.id.value, format_bytes(candidate.most));
+    return fmt::format("{}: up to {} in multiples of {}", device.id.value, format_bytes(candidate.most),
+                       format_bytes(device.granularity));
+}
+
+// The first few of many, so that a detail stays readable.
+std::string first_few(const std::vector<std::string>& all) {
+    constexpr std::size_t kFew = 8;
+    if (all.size() <= kFew) return fmt::format("{}", fmt::join(all, "; "));
+    const std::vector<std::string> few(all.begin(), all.begin() + kFew);
+    return fmt::format("{}; and {} more", fmt::join(few, "; "), all.size() - kFew);
+}
+
+std::string asked(const PlacementRequest& request) {
+    const PlacementPolicy& policy = request.policy;
+    if (policy.kind == PlacementKind::kBandwidth)
+        return fmt::format("{} over {} way{}", format_bytes(request.size), policy.ways,
+                           policy.ways == 1 ? "" : "s");
+    return format_bytes(request.size);
+}
+
+Problem refusal(const Candidates& candidates, const PlacementRequest& request) {
+    const std::string host = request.host.value;
+    const auto problem = [](std::string_view code, std::string detail) {
+        return Problem{std::string(code), std::move(detail), ErrorCode::kExhausted, {}};
+    };
+    if (candidates.devices.empty() && !candidates.limited &&
+        std::ranges::any_of(candidates.excluded,
+                            [](const Exclusion& one) { return one.constraint == "no-free-vppb"; }))
+        return problem(problem::kNoFreeVppb,
+                       fmt::format("there is memory for {}, but all vPPBs of host {} are bound or claimed; "
+                                   "release one of its compositions first",
+                                   asked(request), host));
+    if (request.size > candidates.free)
+        return problem(problem::kExceedsFree,
+                       fmt::format("{} is more than the {} that are free for host {}",
+                                   format_bytes(request.size), format_bytes(candidates.free), host));
+    if (candidates.limited || !candidates.most_per_switch.empty())
+        return problem(problem::kLimitExceeded,
+                       fmt::format("{} are free for host {}, but its limits leave no way to get {}: {}",
+                                   format_bytes(candidates.free), host, asked(request),
+                                   candidates.devices.empty()
+                                       ? "every device is excluded"
+                                       : first_few([&] {
+                                             std::vector<std::string> offers;
+                                             for (const Candidate& one : candidates.devices)
+                                                 offers.push_back(offer(one));
+                                             return offers;
+                                         }())));
+    if (request.policy.max_devices == 1 && request.size > candidates.largest_device)
+        return problem(problem::kExceedsLargestDevice,
+                       fmt::format("{} is more than any device that host {} reaches has ({}), and "
+                                   "max_devices is 1",
+                                   format_bytes(request.size), host, format_bytes(candidates.largest_device)));
     std::vector<std::string> offers;
-    for (const Device* device : devices) {
-        largest = std::max(largest, device->size);
-        for (const LogicalDevice& ld : device->lds)
-            if (ld.use == LdUse::kFree) free += ld.size;
-        if (device->kind == DeviceKind::kMld) free += unallocated(*device);
-        offers.push_back(offer(*device));
+    for (const Candidate& one : candidates.devices) offers.push_back(offer(one));
+    return problem(problem::kNoFittingDevice,
+                   fmt::format("{} are free for host {}, but not so that {} could be had from at most {} "
+                               "devices: {}",
+                               format_bytes(candidates.free), host, asked(request),
+                               std::min(request.most_parts, request.policy.max_devices),
+                               offers.empty() ? "no device offers anything" : first_few(offers)));
+}
+
+// Every candidate that was not chosen had something against it.
+void explain(const Candidates& candidates, const PlacementRequest& request,
+             std::vector<Exclusion>& excluded) {
+    for (const Candidate& one : candidates.devices) {
+        if (one.most >= request.size && fit_ld(*one.device, request.size)) continue;
+        excluded.push_back({one.device->id.value, "size", offer(one)});
     }
-    if (size > largest)
-        return refuse(
-            problem::kExceedsLargestDevice,
-            fmt::format("{} is more than any device that host {} reaches has ({}); compositions are "
-                        "not spread over devices",
-                        format_bytes(size), host.value, format_bytes(largest)),
-            ErrorCode::kExhausted);
-    if (size > free)
-        return refuse(problem::kExceedsFree,
-                      fmt::format("{} is more than the {} that are free for host {}", format_bytes(size),
-                                  format_bytes(free), host.value),
-                      ErrorCode::kExhausted);
-    return refuse(problem::kNoFittingDevice,
-                  fmt::format("no single device offers {} to host {}: {}", format_bytes(size), host.value,
-                              fmt::join(offers, "; ")),
+}
+
+Outcome<> check_reserve(const Inventory& inventory, const PlacementRequest& request) {
+    if (request.reserve.value == 0 || request.policy.use_reserve) return {};
+    const Bytes free = inventory.pool().free;
+    if (free >= request.size + request.reserve) return {};
+    return refuse(problem::kReserved,
+                  fmt::format("{} are free in the pool, and {} of that are kept in reserve: {} cannot be given",
+                              format_bytes(free), format_bytes(request.reserve), format_bytes(request.size)),
                   ErrorCode::kExhausted);
 }
 
 }  // namespace
 
-Outcome<Placement> place(const Inventory& inventory, const HostId& host_id, Bytes size) {
-    if (Outcome<> ok = check_size(size); !ok) return std::unexpected(ok.error());
-    const Host* host = inventory.host(host_id);
-    if (host == nullptr)
-        return refuse(problem::kUnknownHost, fmt::format("no host named {}", host_id.value),
-                      ErrorCode::kNotFound);
-    const Outcome<std::vector<Path>> paths = find_paths(inventory, *host);
-    if (!paths) return std::unexpected(paths.error());
-
-    const auto path_to = [&](const Device& device) -> const Path* {
-        const auto path = std::ranges::find_if(*paths, [&](const Path& candidate) {
-            return candidate.switch_id == device.switch_id && candidate.vppb.has_value();
-        });
-        return path == paths->end() ? nullptr : &*path;
-    };
-    std::vector<const Device*> reached;
-    for (const auto& [id, device] : inventory.devices()) {
-        const bool attached = std::ranges::find(*paths, device.switch_id, &Path::switch_id) != paths->end();
-        if (device.present && attached) reached.push_back(&device);
+Outcome<Plan> place(const Inventory& inventory, const PlacementRequest& request) {
+    if (Outcome<> ok = check(request); !ok) return std::unexpected(ok.error());
+    Outcome<Candidates> candidates = find_candidates(inventory, request);
+    if (!candidates) return std::unexpected(candidates.error());
+    Plan plan;
+    Choice choice;
+    const PlacementPolicy& policy = request.policy;
+    if (policy.kind == PlacementKind::kBandwidth && policy.ways > 1) {
+        std::vector<std::uint8_t> window_ways;
+        for (const HostWindow& window : inventory.host(request.host)->windows)
+            if (window.largest_free >= request.size) window_ways.push_back(window.ways);
+        choice = choose_interleaved(*candidates, request, window_ways);
+        plan.interleaved = true;
+    } else if (policy.kind == PlacementKind::kPack) {
+        choice = choose_packed(*candidates, request);
+    } else {
+        PlacementRequest spread = request;
+        if (policy.kind == PlacementKind::kBandwidth) spread.policy.max_devices = 1;
+        choice = choose_spread(*candidates, spread);
     }
-    bool lacks_vppb = false;
-    for (const auto way : {&exact, &in_slot, &recarved}) {
-        for (const Device* device : reached) {
-            std::optional<Placement> found = way(*device, size);
-            if (!found) continue;
-            const Path* path = path_to(*device);
-            if (path == nullptr) {
-                lacks_vppb = true;
-                continue;
-            }
-            found->where = *path->vppb;
-            return *std::move(found);
-        }
+    if (!choice) {
+        Problem problem = refusal(*candidates, request);
+        problem.excluded = std::move(candidates->excluded);
+        explain(*candidates, request, problem.excluded);
+        return std::unexpected(std::move(problem));
     }
-    if (lacks_vppb)
-        return refuse(
-            problem::kNoFreeVppb,
-            fmt::format("there is memory for {}, but all vPPBs of host {} are bound or claimed; release "
-                        "one of its compositions first",
-                        format_bytes(size), host_id.value),
-            ErrorCode::kExhausted);
-    return refuse_for_room(reached, host_id, size);
+    if (Outcome<> ok = check_reserve(inventory, request); !ok) return std::unexpected(ok.error());
+    plan.parts = *std::move(choice);
+    plan.excluded = std::move(candidates->excluded);
+    return plan;
 }
 
 }  // namespace memtide::fm

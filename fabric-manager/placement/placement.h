@@ -1,29 +1,49 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "fabric-manager/model/composition.h"
 #include "fabric-manager/model/inventory.h"
 #include "fabric-manager/model/problem.h"
 
+// Where compositions go. Pure: nothing here changes the inventory or keeps anything.
 namespace memtide::fm {
 
-// Where a composition will live.
-struct Placement {
+// Where one part will live.
+struct PartPlacement {
     LdAddress memory;
     SerialNumber serial;  // 0 when the LD does not exist before the carve
     std::uint8_t port = 0;
     VppbAddress where;
+    Bytes size;
     std::optional<Carve> carve;
 };
 
-// First fit over the devices of the switches the host is attached to, in order of device id:
-//   1. an LD with exactly the size that is free (one known to be clean before others), or a whole SLD of it;
-//   2. an unallocated LD slot of an MLD with enough memory that no LD has;
-//   3. free LDs of one MLD carved anew.
-// Refusals (Problem::code): unknown-host, size-zero, size-not-multiple, host-not-reachable,
-// exceeds-largest-device, no-free-vppb, exceeds-free, no-fitting-device; the detail says what would fit.
-// Pure: neither changes the inventory nor keeps anything.
-Outcome<Placement> place(const Inventory& inventory, const HostId& host, Bytes size);
+struct Plan {
+    std::vector<PartPlacement> parts;
+    bool interleaved = false;         // all parts become one region
+    std::vector<Exclusion> excluded;  // devices that the host reaches and that could not be used
+};
+
+struct PlacementRequest {
+    HostId host;
+    Bytes size;
+    PlacementPolicy policy;
+    std::optional<std::string> tenant;
+    Bytes reserve;                        // stays free in the pool, unless the policy may use it
+    std::uint8_t most_parts = kMostParts;  // fewer when the composition has some already
+};
+
+// Chooses devices, LDs and vPPBs. Refusals (Problem::code):
+//   unknown-host, size-zero, size-not-multiple, bad-placement   the request cannot be met by any fabric
+//   host-not-reachable, no-free-vppb                            the host has no way to memory (now)
+//   exceeds-largest-device, exceeds-free, no-fitting-device     there is not so much, or not in one piece
+//   limit-exceeded, reserved                                    there is, but a limit forbids to use it
+// Their detail says what was asked, what is free and what would fit; `excluded` says of each device that the
+// host reaches what kept it out.
+Outcome<Plan> place(const Inventory& inventory, const PlacementRequest& request);
 
 }  // namespace memtide::fm

@@ -14,7 +14,7 @@
 namespace memtide::fm {
 
 unsigned status_of(const Problem& refusal) {
-    static constexpr std::array<std::pair<std::string_view, unsigned>, 20> table{{
+    static constexpr std::array<std::pair<std::string_view, unsigned>, 25> table{{
         {problem::kInvalidJson, 400},
         {problem::kInvalidRequest, 400},
         {problem::kNotFound, 404},
@@ -22,11 +22,16 @@ unsigned status_of(const Problem& refusal) {
         {problem::kNoFittingDevice, 409},
         {problem::kExceedsFree, 409},
         {problem::kNoFreeVppb, 409},
+        {problem::kReserved, 409},
+        {problem::kLimitExceeded, 409},
+        {problem::kNotOnline, 409},
+        {problem::kCannotShrink, 409},
         {problem::kIdempotencyConflict, 409},
         {problem::kCompositionEnded, 409},
         {problem::kPreconditionFailed, 412},
         {problem::kUnsupportedMediaType, 415},
         {problem::kUnknownHost, 422},
+        {problem::kBadPlacement, 422},
         {problem::kSizeZero, 422},
         {problem::kSizeNegative, 422},
         {problem::kSizeNotMultiple, 422},
@@ -44,7 +49,12 @@ unsigned status_of(const Problem& refusal) {
 http::Response answer(const Problem& refusal) {
     if (refusal.kind == ErrorCode::kCancelled)
         return http::problem(503, problem::kShuttingDown, "the manager is stopping; ask again in a moment");
-    return http::problem(status_of(refusal), refusal.code, refusal.detail);
+    if (refusal.excluded.empty()) return http::problem(status_of(refusal), refusal.code, refusal.detail);
+    boost::json::array excluded;
+    for (const Exclusion& one : refusal.excluded)
+        excluded.push_back(boost::json::object{
+            {"device", one.device}, {"constraint", one.constraint}, {"detail", one.detail}});
+    return http::problem(status_of(refusal), refusal.code, refusal.detail, {{"excluded", std::move(excluded)}});
 }
 
 http::Response answer(unsigned status, const boost::json::object& body) {

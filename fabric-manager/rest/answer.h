@@ -22,7 +22,6 @@ inline constexpr std::string_view kInvalidJson = "invalid-json";
 inline constexpr std::string_view kUnsupportedMediaType = "unsupported-media-type";
 inline constexpr std::string_view kSizeNegative = "size-negative";
 inline constexpr std::string_view kNotFound = "not-found";
-inline constexpr std::string_view kPreconditionFailed = "precondition-failed";
 inline constexpr std::string_view kShuttingDown = "shutting-down";
 }  // namespace problem
 

@@ -38,8 +38,8 @@ Outcome<std::optional<IdempotencyKey>> idempotency_key(const http::Request& requ
 Outcome<CompositionState> state_named(std::string_view text) {
     if (const auto state = parse_state(text)) return *state;
     return refuse(problem::kInvalidRequest,
-                  fmt::format("\"{}\" is no state; there are Pending, Binding, Onlining, Online, Draining, "
-                              "Unbinding, Erasing, Released and Failed",
+                  fmt::format("\"{}\" is no state; there are Pending, Binding, Onlining, Online, Resizing, "
+                              "Degraded, Draining, Unbinding, Erasing, Released and Failed",
                               text));
 }
 
@@ -64,22 +64,30 @@ Outcome<CompositionQuery> query_of(const http::Request& request) {
     return query;
 }
 
+// Where a composition would go: what was asked, and its parts without what only comes with life.
+boost::json::object plan_json(const Composition& planned) {
+    boost::json::object result = to_json(planned);
+    result["id"] = nullptr;
+    return result;
+}
+
 CompositionId id_of(const http::Request& request) { return CompositionId(request.path_parameters.at("id")); }
 
 // If-Match (RFC 9110, 13.1.1): "*" or a list of entity tags, one of which must be the composition's.
-std::optional<Problem> check_precondition(const http::Request& request, const Composition& composition) {
+Precondition precondition_of(const http::Request& request) {
     const auto wanted = request.header("If-Match");
-    if (!wanted || *wanted == "*") return std::nullopt;
-    const std::string now = etag(composition);
-    for (std::string_view rest = *wanted; !rest.empty();) {
-        std::string_view tag = rest.substr(0, rest.find(','));
-        rest.remove_prefix(std::min(rest.size(), tag.size() + 1));
-        while (tag.starts_with(' ')) tag.remove_prefix(1);
-        while (tag.ends_with(' ')) tag.remove_suffix(1);
-        if (tag == now) return std::nullopt;
-    }
-    return Problem{std::string(problem::kPreconditionFailed),
-                   fmt::format("the composition has changed since: its ETag is now {}", now)};
+    if (!wanted || *wanted == "*") return {};
+    return [list = std::string(*wanted)](std::uint64_t revision) {
+        const std::string now = fmt::format("\"{}\"", revision);
+        for (std::string_view rest = list; !rest.empty();) {
+            std::string_view tag = rest.substr(0, rest.find(','));
+            rest.remove_prefix(std::min(rest.size(), tag.size() + 1));
+            while (tag.starts_with(' ')) tag.remove_prefix(1);
+            while (tag.ends_with(' ')) tag.remove_suffix(1);
+            if (tag == now) return true;
+        }
+        return false;
+    };
 }
 
 }  // namespace
@@ -88,6 +96,12 @@ Answer create_composition(Context& context, http::Request request) {
     if (const auto wrong = check_media_type(request)) co_return answer(*wrong);
     auto wanted = read_composition_request(request.body);
     if (!wanted) co_return answer(wanted.error());
+    const auto dry_run = flag(request, "dryRun");
+    if (!dry_run) co_return answer(dry_run.error());
+    if (*dry_run) {
+        const auto plan = context.manager.plan(*std::move(wanted));
+        co_return plan ? answer(200, plan_json(*plan)) : answer(plan.error());
+    }
     auto key = idempotency_key(request, *wanted);
     if (!key) co_return answer(key.error());
     const auto created = co_await context.manager.create(*std::move(wanted), *std::move(key));
@@ -124,15 +138,21 @@ Answer get_composition(Context& context, http::Request request) {
     co_return found ? answer_with(200, *found) : answer(found.error());
 }
 
+Answer change_composition(Context& context, http::Request request) {
+    if (const auto wrong = check_media_type(request)) co_return answer(*wrong);
+    auto wanted = read_composition_change(request.body);
+    if (!wanted) co_return answer(wanted.error());
+    Precondition precondition = precondition_of(request);
+    const auto changed =
+        co_await context.manager.change(id_of(request), *std::move(wanted), std::move(precondition));
+    co_return changed ? answer_with(202, *changed) : answer(changed.error());
+}
+
 Answer release_composition(Context& context, http::Request request) {
     const auto force = flag(request, "force");
     if (!force) co_return answer(force.error());
-    if (request.header("If-Match")) {
-        const auto found = context.manager.get(id_of(request));
-        if (!found) co_return answer(found.error());
-        if (const auto failed = check_precondition(request, *found)) co_return answer(*failed);
-    }
-    const auto released = co_await context.manager.release(id_of(request), *force);
+    Precondition precondition = precondition_of(request);
+    const auto released = co_await context.manager.release(id_of(request), *force, std::move(precondition));
     co_return released ? answer_with(202, *released) : answer(released.error());
 }
 

@@ -49,12 +49,12 @@ std::map<std::string, std::string> read_labels(const std::optional<json::Value>&
     return labels;
 }
 
-std::optional<std::chrono::seconds> read_ttl(const std::optional<json::Value>& given) {
+std::optional<std::chrono::seconds> read_ttl(const std::optional<json::Value>& given, std::int64_t least) {
     if (!given) return std::nullopt;
     constexpr std::int64_t kHundredYears = 86'400LL * 36'525;
     std::int64_t seconds = 0;
     if (given->is_number()) {
-        seconds = given->integer<std::int64_t>(1, kHundredYears);
+        seconds = given->integer<std::int64_t>(least, kHundredYears);
     } else if (const auto duration = parse_duration(given->string(kName));
                duration && duration->count() >= 1000 && duration->count() % 1000 == 0) {
         seconds = duration->count() / 1000;
@@ -81,15 +81,39 @@ Holder read_holder(const json::Object& object) {
             .bytes = bytes_of(object.get("bytes"))};
 }
 
-ObservedComposition read_observed_composition(const json::Object& object) {
-    ObservedComposition result;
-    result.id = CompositionId(object.require("id").string(kName));
-    result.serial = object.require("serial").serial();
+std::uint8_t small_of(const std::optional<json::Value>& given, std::uint8_t least, std::uint8_t most,
+                      std::uint8_t otherwise) {
+    return given ? given->integer<std::uint8_t>(least, most) : otherwise;
+}
+bool flag_of(const std::optional<json::Value>& given) { return given && given->boolean(); }
+
+PlacementPolicy read_placement(const std::optional<json::Value>& given) {
+    PlacementPolicy policy;
+    if (!given) return policy;
+    const json::Object object = given->object();
+    if (const auto kind = object.get("policy"))
+        policy.kind = parse_placement_kind(kind->one_of({"pack", "spread", "bandwidth"}))
+                          .value_or(PlacementKind::kPack);
+    policy.max_devices = small_of(object.get("max_devices"), 1, kMostParts, kMostParts);
+    policy.max_percent_per_device = small_of(object.get("max_percent_per_device"), 1, 100, 100);
+    policy.max_percent_per_switch = small_of(object.get("max_percent_per_switch"), 1, 100, 100);
+    policy.exclusive_devices = flag_of(object.get("exclusive_devices"));
+    policy.use_reserve = flag_of(object.get("use_reserve"));
+    policy.reprovide = flag_of(object.get("reprovide"));
+    return policy;
+}
+
+ObservedRegion read_observed_region(const json::Object& object) {
+    ObservedRegion result;
+    result.id = {CompositionId(object.require("composition").string(kName)),
+                 object.require("region").integer<std::uint32_t>()};
+    for (const json::Value& serial : object.require("serials").list(kMostParts))
+        result.serials.push_back(serial.serial());
     const std::string state =
         object.require("state").one_of({"absent", "found", "online", "draining", "offline", "failed"});
     result.state = parse_observed_state(state).value_or(ObservedState::kAbsent);
     result.node = int_of(object.get("node"));
-    if (const auto region = object.get("region")) result.region = region->string(kName);
+    if (const auto name = object.get("name")) result.region = name->string(kName);
     result.online_bytes = bytes_of(object.get("online_bytes"));
     if (const auto error = object.get("error")) {
         const json::Object reason = error->object();
@@ -115,9 +139,36 @@ Outcome<CompositionRequest> read_composition_request(std::string_view body) {
     request.size = size.bytes();
     if (const auto tenant = root.get("tenant")) request.tenant = tenant->string(kName);
     request.labels = read_labels(root.get("labels"));
-    request.ttl = read_ttl(root.get("ttl"));
+    request.ttl = read_ttl(root.get("ttl"), 1);
+    request.placement = read_placement(root.get("placement"));
+    if (const auto ways = root.get("ways")) {
+        request.placement.ways = ways->integer<std::uint8_t>(1, kMostParts);
+        // Whoever asks for ways wants them interleaved.
+        if (!root.get("placement") && request.placement.ways > 1)
+            request.placement.kind = PlacementKind::kBandwidth;
+    }
     if (const auto good = reader.check(json::Reader::Unknown::kRefused); !good)
         return refuse(problem::kInvalidRequest, good.error().message);
+    return request;
+}
+
+Outcome<CompositionChangeRequest> read_composition_change(std::string_view body) {
+    const auto document = parse_body(body);
+    if (!document) return std::unexpected(document.error());
+    const json::Reader reader(*document);
+    const json::Object root = reader.root().object();
+    CompositionChangeRequest request;
+    if (const auto size = root.get("size")) {
+        if (size->is_negative())
+            return refuse(problem::kSizeNegative, "the size of a composition cannot be negative");
+        request.size = size->bytes();
+    }
+    if (const auto ttl = root.get("ttl")) request.ttl = read_ttl(ttl, 0);
+    if (const auto labels = root.get("labels")) request.labels = read_labels(labels);
+    if (const auto good = reader.check(json::Reader::Unknown::kRefused); !good)
+        return refuse(problem::kInvalidRequest, good.error().message);
+    if (!request.size && !request.ttl && !request.labels)
+        return refuse(problem::kInvalidRequest, "nothing to change: give size, ttl or labels");
     return request;
 }
 
@@ -135,8 +186,14 @@ Outcome<ObservedReport> read_observed_report(std::string_view body) {
         report.memdevs.push_back({memdev.require("name").string(kName), memdev.require("serial").serial(),
                                   memdev.require("size").bytes()});
     }
-    for (const json::Value& item : items_of(root.get("compositions")))
-        report.compositions.push_back(read_observed_composition(item.object()));
+    for (const json::Value& item : items_of(root.get("windows"))) {
+        const json::Object window = item.object();
+        report.windows.push_back({window.require("name").string(kName),
+                                  window.require("ways").integer<std::uint8_t>(1, 16),
+                                  bytes_of(window.get("size")), bytes_of(window.get("largest_free"))});
+    }
+    for (const json::Value& item : items_of(root.get("regions")))
+        report.regions.push_back(read_observed_region(item.object()));
     for (const json::Value& item : items_of(root.get("warnings"), kWarnings)) {
         const json::Object warning = item.object();
         report.warnings.push_back({warning.require("code").string(kName), text_of(warning.get("detail"))});
@@ -152,6 +209,11 @@ std::string fingerprint(const CompositionRequest& request) {
         fmt::format("{}\n{}:{}\n", request.size.value, request.host.value.size(), request.host.value);
     if (request.tenant) text += fmt::format("t{}:{}\n", request.tenant->size(), *request.tenant);
     if (request.ttl) text += fmt::format("l{}\n", request.ttl->count());
+    const PlacementPolicy& policy = request.placement;
+    if (policy != PlacementPolicy{})
+        text += fmt::format("p{} {} {} {} {} {} {} {}\n", to_string(policy.kind), policy.ways, policy.max_devices,
+                            policy.max_percent_per_device, policy.max_percent_per_switch,
+                            policy.exclusive_devices, policy.use_reserve, policy.reprovide);
     for (const auto& [key, value] : request.labels)
         text += fmt::format("{}:{}={}:{}\n", key.size(), key, value.size(), value);
     // FNV-1a, from two offsets: clients only ever collide with themselves, so a hash against accidents will

@@ -13,6 +13,9 @@ namespace memtide::fm {
 // Problems: invalid-json, invalid-request, size-zero, size-negative; each names the member.
 Outcome<CompositionRequest> read_composition_request(std::string_view body);
 
+// The body of PATCH /v1/compositions/{id}, as strict. A ttl of 0 ends the lease.
+Outcome<CompositionChangeRequest> read_composition_change(std::string_view body);
+
 // The body of PUT /v1/hosts/{host}/observed. Unknown members are ignored: agents may be newer than the
 // manager. Problems: invalid-json, invalid-request.
 Outcome<ObservedReport> read_observed_report(std::string_view body);

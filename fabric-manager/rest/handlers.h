@@ -15,6 +15,7 @@ using Answer = boost::asio::awaitable<http::Response>;
 Answer create_composition(Context& context, http::Request request);
 Answer list_compositions(Context& context, http::Request request);
 Answer get_composition(Context& context, http::Request request);
+Answer change_composition(Context& context, http::Request request);
 Answer release_composition(Context& context, http::Request request);
 
 // inventory.cpp

@@ -15,9 +15,10 @@ std::span<const Route> routes() {
         Route{"GET", "/v1/devices/{device}", "getDevice", get_device},
         Route{"GET", "/v1/topology", "getTopology", get_topology},
 
-        Route{"POST", "/v1/compositions", "createComposition", create_composition},
+        Route{"POST", "/v1/compositions", "createComposition", create_composition, "dryRun"},
         Route{"GET", "/v1/compositions", "listCompositions", list_compositions, "limit page host state"},
         Route{"GET", "/v1/compositions/{id}", "getComposition", get_composition, "wait timeout", true},
+        Route{"PATCH", "/v1/compositions/{id}", "changeComposition", change_composition},
         Route{"DELETE", "/v1/compositions/{id}", "releaseComposition", release_composition, "force"},
 
         Route{"GET", "/v1/events", "streamEvents", stream_events, "after follow", true},

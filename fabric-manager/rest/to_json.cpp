@@ -47,6 +47,7 @@ json::object holder_json(const Holder& holder) {
 
 json::object step_json(const Step& step) {
     return {{"step", step.name},
+            {"part", step.part},
             {"started", format_time(step.started)},
             {"ended", time_or_null(step.ended)},
             {"duration_ms",
@@ -62,11 +63,58 @@ json::array array_of(const Items& items, Write write) {
     return result;
 }
 
+json::object part_json(const Part& part) {
+    json::object result;
+    result.reserve(20);
+    result["number"] = part.number;
+    result["region"] = part.region;
+    result["size"] = part.size.value;
+    result["state"] = to_string(part.state);
+    result["reason"] = reason_or_null(part.reason);
+    result["device"] = part.memory.device.value;
+    result["ld"] = ld_or_null(part.memory.ld);
+    result["serial"] = serial_or_null(part.serial);
+    result["switch"] = part.where.switch_id.value;
+    result["vcs"] = part.where.vcs;
+    result["vppb"] = part.where.vppb;
+    result["node"] = or_null(part.node);
+    result["region_name"] = or_null(part.region_name);
+    result["replacement"] = part.replacement;
+    result["waiting_for"] = text_or_null(part.waiting_for);
+    result["holders"] = array_of(part.holders, holder_json);
+    return result;
+}
+
+json::object policy_json(const PlacementPolicy& policy) {
+    return {{"policy", to_string(policy.kind)},
+            {"ways", policy.ways},
+            {"max_devices", policy.max_devices},
+            {"max_percent_per_device", policy.max_percent_per_device},
+            {"max_percent_per_switch", policy.max_percent_per_switch},
+            {"exclusive_devices", policy.exclusive_devices},
+            {"use_reserve", policy.use_reserve},
+            {"reprovide", policy.reprovide}};
+}
+
+// The NUMA node, when all parts that are online are on the same one.
+std::optional<int> common_node(const Composition& c) {
+    std::optional<int> node;
+    for (const Part& part : c.parts) {
+        if (!part.node) continue;
+        if (node && *node != *part.node) return std::nullopt;
+        node = part.node;
+    }
+    return node;
+}
+
 }  // namespace
 
 json::object to_json(const Composition& c) {
     json::object labels;
     for (const auto& [key, value] : c.labels) labels[key] = value;
+    json::array holders;
+    for (const Part& part : c.parts)
+        for (const Holder& holder : part.holders) holders.push_back(holder_json(holder));
     json::object result;
     result.reserve(32);
     result["id"] = c.id.value;
@@ -74,25 +122,20 @@ json::object to_json(const Composition& c) {
     result["size"] = c.size.value;
     result["tenant"] = or_null(c.tenant);
     result["labels"] = std::move(labels);
+    result["placement"] = policy_json(c.placement);
     result["state"] = to_string(c.state);
     result["revision"] = c.revision;
     result["reason"] = reason_or_null(c.reason);
-    result["device"] = text_or_null(c.memory.device.value);
-    result["ld"] = ld_or_null(c.memory.ld);
-    result["serial"] = serial_or_null(c.serial);
-    result["switch"] = text_or_null(c.where.switch_id.value);
-    result["vcs"] = c.where.vcs;
-    result["vppb"] = c.where.vppb;
-    result["node"] = or_null(c.node);
-    result["region"] = or_null(c.region);
+    result["node"] = or_null(common_node(c));
+    result["parts"] = array_of(c.parts, part_json);
     result["created"] = format_time(c.created);
     result["updated"] = format_time(c.updated);
     result["ttl_seconds"] = c.ttl ? json::value(c.ttl->count()) : json::value(nullptr);
     result["expires"] = time_or_null(c.expires);
     result["forced"] = c.forced;
     result["adopted"] = c.adopted;
-    result["waiting_for"] = text_or_null(c.waiting_for);
-    result["holders"] = array_of(c.holders, holder_json);
+    result["waiting_for"] = text_or_null(waiting_for(c));
+    result["holders"] = std::move(holders);
     result["undone"] = array_of(c.undone, [](const std::string& text) { return json::value(text); });
     result["steps"] = array_of(c.steps, step_json);
     result["manager_overhead_ms"] = rounded(c.manager_overhead_ms);
@@ -100,14 +143,19 @@ json::object to_json(const Composition& c) {
 }
 
 json::object to_json(const DesiredState& desired) {
-    const auto one = [](const DesiredComposition& c) -> json::object {
-        return {{"id", c.id.value},     {"serial", format_serial(c.serial)},
-                {"size", c.size.value}, {"desired", c.online ? "online" : "offline"},
-                {"force", c.force},     {"drain_deadline", time_or_null(c.drain_deadline)}};
+    const auto serial = [](SerialNumber one) { return json::value(format_serial(one)); };
+    const auto one = [&](const DesiredRegion& region) -> json::object {
+        return {{"composition", region.id.composition.value},
+                {"region", region.id.number},
+                {"serials", array_of(region.serials, serial)},
+                {"size", region.size.value},
+                {"desired", region.online ? "online" : "offline"},
+                {"force", region.force},
+                {"drain_deadline", time_or_null(region.drain_deadline)}};
     };
     return {{"revision", desired.revision},
             {"host", desired.host.value},
-            {"compositions", array_of(desired.compositions, one)}};
+            {"regions", array_of(desired.regions, one)}};
 }
 
 json::object to_json(const Event& event) {
@@ -125,6 +173,10 @@ json::object to_json(const Event& event) {
 }
 
 namespace {
+
+json::value owner_or_null(const std::optional<PartId>& owner) {
+    return owner ? json::value(owner->composition.value) : json::value(nullptr);
+}
 
 std::string_view kind_text(DeviceKind kind) { return kind == DeviceKind::kMld ? "mld" : "sld"; }
 
@@ -190,7 +242,7 @@ json::object ld_json(const LogicalDevice& ld) {
             {"planned_size", ld.planned ? json::value(ld.planned->value) : json::value(nullptr)},
             {"use", use_text(ld.use)},
             {"clean", ld.clean},
-            {"composition", id_or_null(ld.composition)},
+            {"composition", owner_or_null(ld.owner)},
             {"bound_at", std::move(bound_at)}};
 }
 
@@ -209,7 +261,7 @@ json::object vppb_json(const Vppb& vppb) {
             {"status", status_text(vppb.status)},
             {"port", bound ? json::value(vppb.port) : json::value(nullptr)},
             {"ld", vppb.status == BindingStatus::kBoundLd ? ld_or_null(vppb.ld) : json::value(nullptr)},
-            {"composition", id_or_null(vppb.composition)}};
+            {"composition", owner_or_null(vppb.owner)}};
 }
 
 json::object vcs_json(const Vcs& vcs) {
@@ -267,6 +319,12 @@ json::object to_json(const Host& host, bool connected) {
     const auto memdev = [](const HostMemdev& m) -> json::object {
         return {{"name", m.name}, {"serial", format_serial(m.serial)}, {"size", m.size.value}};
     };
+    const auto window = [](const HostWindow& w) -> json::object {
+        return {{"name", w.name},
+                {"ways", w.ways},
+                {"size", w.size.value},
+                {"largest_free", w.largest_free.value}};
+    };
     return {{"name", host.id.value},
             {"attach", array_of(host.attach, attachment)},
             {"composed", host.composed.value},
@@ -277,6 +335,7 @@ json::object to_json(const Host& host, bool connected) {
                                    {"boot_id", text_or_null(host.boot_id)},
                                    {"revision_seen", host.revision_seen}}},
             {"memdevs", array_of(host.memdevs, memdev)},
+            {"windows", array_of(host.windows, window)},
             {"warnings", array_of(host.warnings, warning_json)}};
 }
 

@@ -51,6 +51,7 @@ json::array steps(const std::vector<Step>& list) {
     json::array out;
     for (const Step& step : list) {
         json::object one{{"name", step.name}, {"started", nanoseconds(step.started)}};
+        if (step.part != 0) one["part"] = step.part;
         put(one, "ended", step.ended);
         put(one, "detail", step.detail);
         out.push_back(std::move(one));
@@ -58,12 +59,46 @@ json::array steps(const std::vector<Step>& list) {
     return out;
 }
 
-json::array holders(const std::vector<Holder>& list) {
-    json::array out;
-    for (const Holder& holder : list) {
-        json::object one{{"block", holder.block}, {"command", holder.command}, {"bytes", holder.bytes.value}};
-        put(one, "pid", holder.pid);
-        out.push_back(std::move(one));
+json::object policy(const PlacementPolicy& p) {
+    json::object out{{"kind", to_string(p.kind)}, {"ways", p.ways}, {"max_devices", p.max_devices}};
+    if (p.max_percent_per_device != 100) out["device_percent"] = p.max_percent_per_device;
+    if (p.max_percent_per_switch != 100) out["switch_percent"] = p.max_percent_per_switch;
+    put(out, "exclusive", p.exclusive_devices);
+    put(out, "reserve", p.use_reserve);
+    put(out, "reprovide", p.reprovide);
+    return out;
+}
+
+void put(json::object& out, const std::optional<Reason>& reason) {
+    if (reason) out["reason"] = json::object{{"code", reason->code}, {"detail", reason->detail}};
+}
+
+json::object part_record(const Part& part) {
+    json::object out{{"number", part.number},
+                     {"region", part.region},
+                     {"size", part.size.value},
+                     {"state", to_string(part.state)},
+                     {"device", part.memory.device.value},
+                     {"ld", part.memory.ld.value},
+                     {"serial", part.serial.value},
+                     {"port", part.port},
+                     {"switch", part.where.switch_id.value},
+                     {"vcs", part.where.vcs},
+                     {"vppb", part.where.vppb}};
+    put(out, part.reason);
+    put(out, "node", part.node);
+    put(out, "region_name", part.region_name);
+    put(out, "release_requested", part.release_requested);
+    put(out, "forced", part.forced);
+    put(out, "replacement", part.replacement);
+    put(out, "drain_deadline", part.drain_deadline);
+    put(out, "boot_id", part.boot_id);
+    put(out, "erased", part.erased);
+    if (part.offline_revision != 0) out["offline_revision"] = part.offline_revision;
+    if (part.carve) {
+        json::object carve{{"before", sizes(part.carve->before)}, {"after", sizes(part.carve->after)}};
+        put(carve, "done", part.carve->done);
+        out["carve"] = std::move(carve);
     }
     return out;
 }
@@ -110,28 +145,98 @@ std::vector<LdSize> read_sizes(const json::value& in) {
     return out;
 }
 
+std::optional<Reason> read_reason(const json::object& in) {
+    const json::value* value = in.if_contains("reason");
+    if (value == nullptr) return std::nullopt;
+    return Reason{text(value->as_object(), "code"), text(value->as_object(), "detail")};
+}
+
+CompositionState read_state(const json::object& in) {
+    const auto state = parse_state(text(in, "state"));
+    if (!state) throw std::invalid_argument("unknown state " + text(in, "state"));
+    return *state;
+}
+
+PlacementPolicy read_policy(const json::object& in) {
+    PlacementPolicy policy;
+    const auto kind = parse_placement_kind(text(in, "kind"));
+    if (!kind) throw std::invalid_argument("unknown placement " + text(in, "kind"));
+    policy.kind = *kind;
+    policy.ways = number<std::uint8_t>(in, "ways");
+    policy.max_devices = number<std::uint8_t>(in, "max_devices");
+    policy.max_percent_per_device = number_or<std::uint8_t>(in, "device_percent", 100);
+    policy.max_percent_per_switch = number_or<std::uint8_t>(in, "switch_percent", 100);
+    policy.exclusive_devices = flag(in, "exclusive");
+    policy.use_reserve = flag(in, "reserve");
+    policy.reprovide = flag(in, "reprovide");
+    return policy;
+}
+
+Part read_part(const json::object& in) {
+    Part part;
+    part.number = number_or<std::uint32_t>(in, "number", 0);
+    part.size = Bytes{number<std::uint64_t>(in, "size")};
+    part.state = read_state(in);
+    part.reason = read_reason(in);
+    part.memory = {DeviceId(text(in, "device")), LdId{number<std::uint16_t>(in, "ld")}};
+    part.serial = SerialNumber{number<std::uint64_t>(in, "serial")};
+    part.port = number<std::uint8_t>(in, "port");
+    part.where = {SwitchId(text(in, "switch")), number<std::uint8_t>(in, "vcs"),
+                  number<std::uint8_t>(in, "vppb")};
+    part.node = maybe_int(in, "node");
+    part.release_requested = flag(in, "release_requested");
+    part.forced = flag(in, "forced");
+    part.replacement = flag(in, "replacement");
+    part.drain_deadline = maybe_time(in, "drain_deadline");
+    part.offline_revision = number_or<std::uint64_t>(in, "offline_revision", 0);
+    part.boot_id = text(in, "boot_id");
+    part.erased = flag(in, "erased");
+    if (const json::value* value = in.if_contains("carve")) {
+        const json::object& carve = value->as_object();
+        part.carve =
+            Carve{read_sizes(carve.at("before")), read_sizes(carve.at("after")), flag(carve, "done")};
+    }
+    return part;
+}
+
+// Before schema version 3 a composition was made of one part, whose members were its own.
+void read_single_part(const json::object& in, Composition& c) {
+    Part part = read_part(in);
+    part.region_name = maybe_text(in, "region");
+    const bool unbound = part.boot_id.empty();
+    c.parts.push_back(std::move(part));
+    c.next_part = 1;
+    c.failed = c.reason.has_value();
+    c.was_online = !unbound;
+}
+
+void read_parts(const json::object& in, Composition& c) {
+    const json::value* list = in.if_contains("parts");
+    if (list == nullptr) return read_single_part(in, c);
+    for (const json::value& value : list->as_array()) {
+        const json::object& one = value.as_object();
+        Part part = read_part(one);
+        part.region = number<std::uint32_t>(one, "region");
+        part.region_name = maybe_text(one, "region_name");
+        c.parts.push_back(std::move(part));
+    }
+    c.next_part = number<std::uint32_t>(in, "next_part");
+    c.failed = flag(in, "failed");
+    c.was_online = flag(in, "was_online");
+    c.placement = read_policy(in.at("placement").as_object());
+}
+
 void read_details(const json::object& in, Composition& c) {
     for (const json::value& value : in.at("steps").as_array()) {
         const json::object& one = value.as_object();
-        c.steps.push_back({text(one, "name"), time_of(number<std::int64_t>(one, "started")),
-                           maybe_time(one, "ended"), text(one, "detail")});
+        c.steps.push_back({text(one, "name"), number_or<std::uint32_t>(one, "part", 0),
+                           time_of(number<std::int64_t>(one, "started")), maybe_time(one, "ended"),
+                           text(one, "detail")});
     }
-    if (const json::value* list = in.if_contains("holders"))
-        for (const json::value& value : list->as_array()) {
-            const json::object& one = value.as_object();
-            c.holders.push_back({text(one, "block"), maybe_int(one, "pid"), text(one, "command"),
-                                 Bytes{number<std::uint64_t>(one, "bytes")}});
-        }
     if (const json::value* list = in.if_contains("undone"))
         for (const json::value& value : list->as_array()) c.undone.emplace_back(value.as_string());
     if (const json::value* map = in.if_contains("labels"))
         for (const auto& [key, value] : map->as_object()) c.labels[key] = std::string(value.as_string());
-    if (const json::value* value = in.if_contains("carve")) {
-        const json::object& carve = value->as_object();
-        c.carve = Carve{read_sizes(carve.at("before")), read_sizes(carve.at("after")), flag(carve, "done")};
-    }
-    if (const json::value* value = in.if_contains("reason"))
-        c.reason = Reason{text(value->as_object(), "code"), text(value->as_object(), "detail")};
 }
 
 Composition read_composition(const json::object& in) {
@@ -141,17 +246,9 @@ Composition read_composition(const json::object& in) {
     c.host = HostId(text(in, "host"));
     c.size = Bytes{number<std::uint64_t>(in, "size")};
     c.tenant = maybe_text(in, "tenant");
-    const auto state = parse_state(text(in, "state"));
-    if (!state) throw std::invalid_argument("unknown state " + text(in, "state"));
-    c.state = *state;
+    c.state = read_state(in);
+    c.reason = read_reason(in);
     c.revision = number<std::uint64_t>(in, "revision");
-    c.memory = {DeviceId(text(in, "device")), LdId{number<std::uint16_t>(in, "ld")}};
-    c.serial = SerialNumber{number<std::uint64_t>(in, "serial")};
-    c.port = number<std::uint8_t>(in, "port");
-    c.where = {SwitchId(text(in, "switch")), number<std::uint8_t>(in, "vcs"),
-               number<std::uint8_t>(in, "vppb")};
-    c.node = maybe_int(in, "node");
-    c.region = maybe_text(in, "region");
     c.created = time_of(number<std::int64_t>(in, "created"));
     c.updated = time_of(number<std::int64_t>(in, "updated"));
     if (in.contains("ttl")) c.ttl = std::chrono::seconds(number<std::int64_t>(in, "ttl"));
@@ -159,14 +256,10 @@ Composition read_composition(const json::object& in) {
     c.forced = flag(in, "forced");
     c.adopted = flag(in, "adopted");
     c.release_requested = flag(in, "release_requested");
-    c.waiting_for = text(in, "waiting_for");
     c.manager_overhead_ms = number_or<double>(in, "overhead_ms", 0);
-    c.drain_deadline = maybe_time(in, "drain_deadline");
-    c.offline_revision = number_or<std::uint64_t>(in, "offline_revision", 0);
-    c.boot_id = text(in, "boot_id");
-    c.erased = flag(in, "erased");
     c.phase_started = time_of(number<std::int64_t>(in, "phase_started"));
     c.phase_waited_ms = number_or<double>(in, "phase_waited_ms", 0);
+    read_parts(in, c);
     read_details(in, c);
     return c;
 }
@@ -185,50 +278,37 @@ auto decode(std::string_view record, std::string_view what, Read read)
 }  // namespace
 
 std::string encode_record(const Composition& c) {
+    json::array parts;
+    for (const Part& part : c.parts) parts.push_back(part_record(part));
     json::object out{{"id", c.id.value},
                      {"sequence", c.sequence},
                      {"host", c.host.value},
                      {"size", c.size.value},
+                     {"placement", policy(c.placement)},
                      {"state", to_string(c.state)},
                      {"revision", c.revision},
-                     {"device", c.memory.device.value},
-                     {"ld", c.memory.ld.value},
-                     {"serial", c.serial.value},
-                     {"port", c.port},
-                     {"switch", c.where.switch_id.value},
-                     {"vcs", c.where.vcs},
-                     {"vppb", c.where.vppb},
+                     {"parts", std::move(parts)},
+                     {"next_part", c.next_part},
                      {"created", nanoseconds(c.created)},
                      {"updated", nanoseconds(c.updated)},
                      {"phase_started", nanoseconds(c.phase_started)},
                      {"steps", steps(c.steps)}};
     put(out, "tenant", c.tenant);
-    put(out, "node", c.node);
-    put(out, "region", c.region);
+    put(out, c.reason);
     if (c.ttl) out["ttl"] = c.ttl->count();
     put(out, "expires", c.expires);
+    put(out, "failed", c.failed);
+    put(out, "was_online", c.was_online);
     put(out, "forced", c.forced);
     put(out, "adopted", c.adopted);
     put(out, "release_requested", c.release_requested);
-    put(out, "waiting_for", c.waiting_for);
-    put(out, "drain_deadline", c.drain_deadline);
-    put(out, "boot_id", c.boot_id);
-    put(out, "erased", c.erased);
     if (c.manager_overhead_ms != 0) out["overhead_ms"] = c.manager_overhead_ms;
-    if (c.offline_revision != 0) out["offline_revision"] = c.offline_revision;
     if (c.phase_waited_ms != 0) out["phase_waited_ms"] = c.phase_waited_ms;
-    if (c.reason) out["reason"] = json::object{{"code", c.reason->code}, {"detail", c.reason->detail}};
-    if (!c.holders.empty()) out["holders"] = holders(c.holders);
     if (!c.undone.empty()) out["undone"] = json::array(c.undone.begin(), c.undone.end());
     if (!c.labels.empty()) {
         json::object labels;
         for (const auto& [key, value] : c.labels) labels[key] = value;
         out["labels"] = std::move(labels);
-    }
-    if (c.carve) {
-        json::object carve{{"before", sizes(c.carve->before)}, {"after", sizes(c.carve->after)}};
-        put(carve, "done", c.carve->done);
-        out["carve"] = std::move(carve);
     }
     return json::serialize(out);
 }

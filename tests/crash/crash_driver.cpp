@@ -68,9 +68,9 @@ void live(Rig& rig, const Options& options) {
     const auto ended = [&] { return is_end(rig.get(id).state); };
     if (options.scenario != "early" && !rig.get(id).release_requested)
         if (!rig.run_until([&] { return rig.get(id).state == CompositionState::kOnline || ended(); }))
-            throw std::runtime_error("never online: " + rig.get(id).waiting_for);
+            throw std::runtime_error("never online: " + waiting_for(rig.get(id)));
     if (!ended()) (void)rig.release(id, options.scenario == "force");
-    if (!rig.run_until(ended)) throw std::runtime_error("never released: " + rig.get(id).waiting_for);
+    if (!rig.run_until(ended)) throw std::runtime_error("never released: " + waiting_for(rig.get(id)));
 }
 
 std::vector<std::string> check(Rig& rig, const Options& options) {
@@ -91,7 +91,7 @@ std::vector<std::string> check(Rig& rig, const Options& options) {
         wrong.emplace_back("unbinds are not binds");
     for (const Composition& c : all)
         for (const FakeLd& ld : rig.fabric->port(2).lds)
-            if (bound && ld.serial == c.serial.value && ld.dirty)
+            if (bound && ld.serial == c.parts.at(0).serial.value && ld.dirty)
                 wrong.emplace_back("released without an erase");
     const Pool pool = rig.manager->pool();
     if (pool.free != pool.capacity) wrong.emplace_back("the pool did not get everything back");

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <limits>
 #include <set>
 
 #include <boost/json.hpp>
@@ -37,44 +38,69 @@ Result<Want> want_field(const json::object& object) {
     return wrong("desired", "\"online\" or \"offline\"");
 }
 
-Result<> read_optional_fields(const json::object& object, DesiredComposition& composition) {
+Result<> read_optional_fields(const json::object& object, DesiredRegion& region) {
     if (const json::value* const force = object.if_contains("force"); force != nullptr && !force->is_null()) {
         if (!force->is_bool()) return wrong("force", "true or false");
-        composition.force = force->get_bool();
+        region.force = force->get_bool();
     }
     if (const json::value* const deadline = object.if_contains("drain_deadline");
         deadline != nullptr && !deadline->is_null()) {
         if (!deadline->is_string()) return wrong("drain_deadline", "a time or null");
         const auto time = parse_time(std::string_view(deadline->get_string()));
         if (!time) return std::unexpected(time.error());
-        composition.drain_deadline = *time;
+        region.drain_deadline = *time;
     }
     return {};
 }
 
-Result<DesiredComposition> parse_composition(const json::value& value) {
+Result<std::vector<SerialNumber>> serials_field(const json::object& object) {
+    constexpr std::size_t kMost = 16;  // ways of an interleave (CXL 3.1, 9.13.1)
+    const json::value* const list = object.if_contains("serials");
+    if (list == nullptr || !list->is_array() || list->get_array().empty() ||
+        list->get_array().size() > kMost)
+        return wrong("serials", "a list of 1 to 16 serial numbers");
+    std::vector<SerialNumber> serials;
+    for (const json::value& value : list->get_array()) {
+        const auto serial = value.is_string() ? parse_serial(std::string_view(value.get_string()))
+                                              : Result<SerialNumber>(wrong("serials", "texts"));
+        if (!serial) return wrong("serials", "serial numbers such as \"0x4d54000100000001\"");
+        serials.push_back(*serial);
+    }
+    return serials;
+}
+
+Result<RegionId> id_field(const json::object& object) {
+    const auto composition = string_field(object, "composition");
+    if (!composition) return std::unexpected(composition.error());
+    if (composition->empty() || composition->size() > 64)
+        return wrong("composition", "a text of 1 to 64 bytes");
+    const auto number = number_field(object, "region");
+    if (!number) return std::unexpected(number.error());
+    if (*number > std::numeric_limits<std::uint32_t>::max()) return wrong("region", "below 2^32");
+    return RegionId{CompositionId{*composition}, static_cast<std::uint32_t>(*number)};
+}
+
+Result<DesiredRegion> parse_region(const json::value& value) {
     const json::object* const object = value.if_object();
-    if (object == nullptr) return wrong("compositions", "a list of objects");
-    DesiredComposition composition;
-    const auto id = string_field(*object, "id");
+    if (object == nullptr) return wrong("regions", "a list of objects");
+    DesiredRegion region;
+    auto id = id_field(*object);
     if (!id) return std::unexpected(id.error());
-    if (id->empty() || id->size() > 64) return wrong("id", "a text of 1 to 64 bytes");
-    composition.id = CompositionId{*id};
-    const auto serial_text = string_field(*object, "serial");
-    if (!serial_text) return std::unexpected(serial_text.error());
-    const auto serial = parse_serial(*serial_text);
-    if (!serial) return wrong("serial", "a serial number such as \"0x4d54000100000001\"");
-    composition.serial = *serial;
+    region.id = *std::move(id);
+    auto serials = serials_field(*object);
+    if (!serials) return std::unexpected(serials.error());
+    region.serials = *std::move(serials);
     const auto size = number_field(*object, "size");
     if (!size) return std::unexpected(size.error());
-    if (*size == 0 || *size >= (1ULL << 63) || !Bytes{*size}.is_multiple_of(kCxlGranule))
-        return wrong("size", "a multiple of 256 MiB");
-    composition.size = {*size};
+    if (*size == 0 || *size >= (1ULL << 63) ||
+        !Bytes{*size}.is_multiple_of(kCxlGranule * region.serials.size()))
+        return wrong("size", "a multiple of 256 MiB for each serial number");
+    region.size = {*size};
     const auto want = want_field(*object);
     if (!want) return std::unexpected(want.error());
-    composition.want = *want;
-    if (auto read = read_optional_fields(*object, composition); !read) return std::unexpected(read.error());
-    return composition;
+    region.want = *want;
+    if (auto read = read_optional_fields(*object, region); !read) return std::unexpected(read.error());
+    return region;
 }
 
 }  // namespace
@@ -94,18 +120,19 @@ Result<Desired> parse_desired(std::string_view text, const HostId& host) {
     const auto revision = number_field(*object, "revision");
     if (!revision) return std::unexpected(revision.error());
     desired.revision = *revision;
-    const json::value* const list = object->if_contains("compositions");
-    if (list == nullptr || !list->is_array()) return wrong("compositions", "a list");
-    std::set<CompositionId> ids;
+    const json::value* const list = object->if_contains("regions");
+    if (list == nullptr || !list->is_array()) return wrong("regions", "a list");
+    std::set<RegionId> ids;
     std::set<SerialNumber> serials;
     for (const json::value& value : list->get_array()) {
-        auto composition = parse_composition(value);
-        if (!composition) return std::unexpected(composition.error());
-        if (!ids.insert(composition->id).second || !serials.insert(composition->serial).second)
-            return fail(
-                ErrorCode::kProtocol,
-                fmt::format("composition {} or its serial number is listed twice", composition->id.value));
-        desired.compositions.push_back(std::move(*composition));
+        auto region = parse_region(value);
+        if (!region) return std::unexpected(region.error());
+        bool fresh = ids.insert(region->id).second;
+        for (const SerialNumber serial : region->serials) fresh = serials.insert(serial).second && fresh;
+        if (!fresh)
+            return fail(ErrorCode::kProtocol, fmt::format("region {} or one of its serial numbers is listed twice",
+                                                          to_string(region->id)));
+        desired.regions.push_back(*std::move(region));
     }
     return desired;
 }
@@ -123,21 +150,38 @@ json::value finding_value(const Finding& finding) {
     return {{"code", finding.code}, {"detail", printable(finding.detail)}};
 }
 
-json::value composition_value(const ObservedComposition& composition) {
+json::value region_value(const ObservedRegion& region) {
     json::array holders;
-    for (const Holder& holder : composition.holders)
+    for (const Holder& holder : region.holders)
         holders.push_back({{"block", holder.block},
                            {"pid", holder.pid ? json::value(*holder.pid) : json::value(nullptr)},
                            {"command", printable(holder.command)},
                            {"bytes", holder.bytes.value}});
-    return {{"id", composition.id.value},
-            {"serial", format_serial(composition.serial)},
-            {"state", to_string(composition.status)},
-            {"node", composition.node ? json::value(*composition.node) : json::value(nullptr)},
-            {"region", composition.region ? json::value(*composition.region) : json::value(nullptr)},
-            {"online_bytes", composition.online.value},
-            {"error", composition.error ? finding_value(*composition.error) : json::value(nullptr)},
+    json::array serials;
+    for (const SerialNumber serial : region.serials) serials.emplace_back(format_serial(serial));
+    return {{"composition", region.id.composition.value},
+            {"region", region.id.number},
+            {"serials", std::move(serials)},
+            {"state", to_string(region.status)},
+            {"node", region.node ? json::value(*region.node) : json::value(nullptr)},
+            {"name", region.region ? json::value(*region.region) : json::value(nullptr)},
+            {"online_bytes", region.online.value},
+            {"error", region.error ? finding_value(*region.error) : json::value(nullptr)},
             {"holders", std::move(holders)}};
+}
+
+// The windows that memdevs are below, each once.
+json::array windows_value(const std::vector<Memdev>& memdevs) {
+    json::array list;
+    std::set<std::string> known;
+    for (const Memdev& memdev : memdevs)
+        for (const Window& window : memdev.ram_windows)
+            if (known.insert(window.name).second)
+                list.push_back({{"name", window.name},
+                                {"ways", window.ways},
+                                {"size", window.size.value},
+                                {"largest_free", window.largest_free.value}});
+    return list;
 }
 
 }  // namespace
@@ -148,16 +192,16 @@ std::string format_observed(const Observed& observed, const AgentIdentity& ident
         memdevs.push_back({{"name", memdev.name},
                            {"serial", format_serial(memdev.serial)},
                            {"size", memdev.ram_size.value}});
-    json::array compositions;
-    for (const ObservedComposition& composition : observed.compositions)
-        compositions.push_back(composition_value(composition));
+    json::array regions;
+    for (const ObservedRegion& region : observed.regions) regions.push_back(region_value(region));
     json::array warnings;
     for (const Finding& warning : observed.warnings) warnings.push_back(finding_value(warning));
     return json::serialize(json::object{{"agent_version", identity.version},
                                         {"boot_id", identity.boot_id},
                                         {"revision_seen", observed.revision_seen},
                                         {"memdevs", std::move(memdevs)},
-                                        {"compositions", std::move(compositions)},
+                                        {"windows", windows_value(observed.memdevs)},
+                                        {"regions", std::move(regions)},
                                         {"warnings", std::move(warnings)}});
 }
 

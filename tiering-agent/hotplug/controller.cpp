@@ -18,9 +18,9 @@ using Clock = Reconciler::Clock;
 
 // Would work that is under way for `before` be against the wish of `after`?
 bool contradicts(const Desired& before, const Desired& after) {
-    return std::ranges::any_of(before.compositions, [&](const DesiredComposition& old) {
-        const auto now = std::ranges::find(after.compositions, old.id, &DesiredComposition::id);
-        return now == after.compositions.end() || now->want != old.want || now->force != old.force;
+    return std::ranges::any_of(before.regions, [&](const DesiredRegion& old) {
+        const auto now = std::ranges::find(after.regions, old.id, &DesiredRegion::id);
+        return now == after.regions.end() || now->want != old.want || now->force != old.force;
     });
 }
 
@@ -100,7 +100,7 @@ void Controller::run_passes() {
         if (!pass) {
             log::error("cannot look at the host's memory", {{"reason", pass.error()}});
             Observed blind{
-                .revision_seen = desired.revision, .memdevs = {}, .compositions = {}, .warnings = {}};
+                .revision_seen = desired.revision, .memdevs = {}, .regions = {}, .warnings = {}};
             blind.warnings.push_back({"cannot-look", pass.error().message});
             report(blind);
             wait(steady_now + timing_.poll);

@@ -60,7 +60,8 @@ class SysfsHost final : public Host {
 
     Result<> create_region(const Action& action);
     Result<> configure_region(const Action& action);
-    Result<> reserve_capacity(const Action& action);
+    Result<> reserve_capacity(const std::string& name, Bytes size);
+    Result<> set_targets(const Action& action);
     Result<> enable_region(const Action& action);
     ActionResult await_dax(const Action& action);
     ActionResult bind_kmem(const Action& action);
@@ -75,7 +76,7 @@ class SysfsHost final : public Host {
     ActionResult destroy_region(const Action& action);
 
     HostParts parts_;
-    std::map<CompositionId, std::chrono::steady_clock::time_point> last_explained_;
+    std::map<RegionId, std::chrono::steady_clock::time_point> last_explained_;
 };
 
 }  // namespace memtide::agent

@@ -58,7 +58,7 @@ Result<> SysfsHost::create_region(const Action& action) {
     const auto name = parts_.bus.next_region(action.window);
     if (!name) return std::unexpected(name.error());
     // First the record: an agent killed right after the kernel made the region recognises it by that.
-    if (auto kept = parts_.records.put({.region = *name, .serial = action.serial}); !kept) return kept;
+    if (auto kept = parts_.records.put({.region = *name, .serials = action.serials}); !kept) return kept;
     if (auto made = parts_.bus.create_ram_region(action.window, *name); !made) {
         if (auto forgotten = parts_.records.forget(*name); !forgotten)
             log::warning("stale region record stays", {{"region", *name}, {"reason", forgotten.error()}});
@@ -71,40 +71,55 @@ Result<> SysfsHost::create_region(const Action& action) {
     }());
 }
 
-// The endpoint decoder's share of the device's capacity: all of what the composition asks for.
-Result<> SysfsHost::reserve_capacity(const Action& action) {
+// The endpoint decoder's share of the device's capacity: all of what the region takes of it.
+Result<> SysfsHost::reserve_capacity(const std::string& name, Bytes size) {
     Files& files = parts_.files;
-    const std::string decoder = kCxlDevices + action.decoder;
+    const std::string decoder = kCxlDevices + name;
     const std::string mode = files.read(decoder + "/mode").value_or("");
     const std::uint64_t reserved = files.read_number(decoder + "/dpa_size").value_or(0);
-    if (mode == "ram" && reserved == action.size.value) return {};
+    if (mode == "ram" && reserved == size.value) return {};
     if (reserved != 0)
         if (auto freed = files.write(decoder + "/dpa_size", "0"); !freed) return freed;
     if (mode != "ram")
         if (auto set = files.write(decoder + "/mode", "ram"); !set) return set;
-    return files.write(decoder + "/dpa_size", fmt::format("{:#x}", action.size.value));
+    return files.write(decoder + "/dpa_size", fmt::format("{:#x}", size.value));
 }
 
-Result<> SysfsHost::configure_region(const Action& action) {
+// Capacity of every memdev, then the geometry, then the targets in their order. What is there already from an
+// attempt that was cut short stays.
+Result<> SysfsHost::set_targets(const Action& action) {
     Files& files = parts_.files;
     const std::string region = kCxlDevices + action.region;
-    if (files.read(region + "/target0").value_or("") != action.decoder) {
-        if (auto reserved = reserve_capacity(action); !reserved) return reserved;
-        constexpr std::uint64_t kGranularity = 256;  // any value does: one device is not interleaved
-        if (auto set = set_number(files, region + "/interleave_granularity", kGranularity); !set) return set;
-        if (auto set = set_number(files, region + "/interleave_ways", 1); !set) return set;
-        if (auto set = set_number(files, region + "/size", action.size.value); !set) return set;
-        if (auto set = files.write(region + "/target0", action.decoder); !set)
+    const std::size_t ways = action.decoders.size();
+    for (std::size_t i = 0; i < ways; ++i) {
+        const std::string target = fmt::format("{}/target{}", region, i);
+        if (files.read(target).value_or("") == action.decoders[i]) continue;
+        if (auto reserved = reserve_capacity(action.decoders[i], {action.size.value / ways}); !reserved)
+            return reserved;
+        if (i == 0) {
+            const std::string granularity = region + "/interleave_granularity";
+            if (auto set = set_number(files, granularity, action.granularity); !set) return set;
+            if (auto set = set_number(files, region + "/interleave_ways", ways); !set) return set;
+            if (auto set = set_number(files, region + "/size", action.size.value); !set) return set;
+        }
+        if (auto set = files.write(target, action.decoders[i]); !set)
             return std::unexpected(
                 std::move(set.error())
                     .with_context("the kernel does not attach the memdev to the region (a CXL "
                                   "bridge on its way may have no HDM decoder left; see dmesg)"));
     }
+    return {};
+}
+
+Result<> SysfsHost::configure_region(const Action& action) {
+    Files& files = parts_.files;
+    const std::string region = kCxlDevices + action.region;
+    if (auto set = set_targets(action); !set) return set;
     // The record learns the addresses before there is memory at them: see Seen::records.
     const auto start = files.read_number(region + "/resource");
     if (!start) return std::unexpected(start.error());
     if (auto kept = parts_.records.put(
-            {.region = action.region, .serial = action.serial, .range = {*start, action.size.value}});
+            {.region = action.region, .serials = action.serials, .range = {*start, action.size.value}});
         !kept)
         return kept;
     if (auto committed = files.write(region + "/commit", "1"); !committed)
@@ -196,11 +211,11 @@ ActionResult SysfsHost::destroy_region(const Action& action) {
             return gone;
         // Capacity that stays reserved would be in the way of the next region; its decoder may be gone by
         // now.
-        if (!action.decoder.empty() &&
-            files.read_number(kCxlDevices + action.decoder + "/dpa_size").value_or(0) != 0)
-            if (auto freed = files.write(kCxlDevices + action.decoder + "/dpa_size", "0"); !freed)
-                log::warning("capacity stays reserved",
-                             {{"decoder", action.decoder}, {"reason", freed.error()}});
+        for (const std::string& decoder : action.decoders) {
+            if (files.read_number(kCxlDevices + decoder + "/dpa_size").value_or(0) == 0) continue;
+            if (auto freed = files.write(kCxlDevices + decoder + "/dpa_size", "0"); !freed)
+                log::warning("capacity stays reserved", {{"decoder", decoder}, {"reason", freed.error()}});
+        }
         return parts_.records.forget(action.region);
     };
     return to_result(destroy(), action.kind);

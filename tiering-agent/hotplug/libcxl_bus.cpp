@@ -44,13 +44,16 @@ std::vector<Window> ram_windows_over(cxl_memdev* memdev, cxl_bus* bus) {
     std::vector<Window> windows;
     cxl_decoder* decoder = nullptr;
     cxl_decoder_foreach(cxl_bus_get_port(bus), decoder) {
-        if (!cxl_decoder_is_volatile_capable(decoder) ||
-            cxl_decoder_get_target_by_memdev(decoder, memdev) == nullptr)
-            continue;
+        cxl_target* const target = cxl_decoder_get_target_by_memdev(decoder, memdev);
+        if (!cxl_decoder_is_volatile_capable(decoder) || target == nullptr) continue;
+        const auto size = cxl_decoder_get_size(decoder);
         const auto free = cxl_decoder_get_max_available_extent(decoder);
         windows.push_back({.name = cxl_decoder_get_devname(decoder),
-                           .largest_free = {free == kUnknown ? cxl_decoder_get_size(decoder) : free},
-                           .ways = cxl_decoder_get_interleave_ways(decoder)});
+                           .size = {size == kUnknown ? 0 : size},
+                           .largest_free = {free == kUnknown ? size : free},
+                           .ways = cxl_decoder_get_interleave_ways(decoder),
+                           .granularity = cxl_decoder_get_interleave_granularity(decoder),
+                           .position = static_cast<unsigned>(cxl_target_get_position(target))});
     }
     return windows;
 }

@@ -4,60 +4,46 @@
 
 #include <fmt/format.h>
 
+#include "tiering-agent/hotplug/leftovers.h"
+
 namespace memtide::agent {
 namespace {
 
 constexpr std::string_view kKmem = "kmem";
 
-template <typename Blocks, typename Predicate>
-std::vector<std::uint64_t> indexes_where(const Blocks& blocks, Predicate predicate) {
-    std::vector<std::uint64_t> indexes;
-    for (const MemoryBlock& block : blocks)
-        if (predicate(block)) indexes.push_back(block.index);
-    return indexes;
-}
-bool is_not_offline(const MemoryBlock& block) { return block.state != BlockState::kOffline; }
 bool is_offline(const MemoryBlock& block) { return block.state == BlockState::kOffline; }
 bool is_in_kernel_zone(const MemoryBlock& block) {
     return block.state == BlockState::kOnline && !block.movable;
 }
 
-const Region* find_region(const Seen& seen, std::string_view name) {
-    const auto it = std::ranges::find(seen.regions, name, &Region::name);
-    return it == seen.regions.end() ? nullptr : &*it;
-}
-
-const RegionRecord* find_record(const Seen& seen, SerialNumber serial) {
-    const auto it = std::ranges::find(seen.records, serial, &RegionRecord::serial);
+const RegionRecord* find_record(const Seen& seen, const std::vector<SerialNumber>& serials) {
+    const auto it = std::ranges::find_if(seen.records, [&](const RegionRecord& record) {
+        return std::ranges::find_first_of(record.serials, serials) != record.serials.end();
+    });
     return it == seen.records.end() ? nullptr : &*it;
 }
 
-// A recorded region is this agent's only while no memdev that is alive is attached to it.
-bool has_no_live_memdev(const Region& region) {
-    return std::ranges::all_of(region.targets, [](const Target& target) { return target.memdev.empty(); });
-}
-
-// The planner of one composition: looks at the facts in the order in which a composition comes up or goes
-// down and stops at the first that is not as it should be.
+// The planner of one region: looks at the facts in the order in which a region comes up or goes down and stops
+// at the first that is not as it should be.
 class Planner {
   public:
-    Planner(const DesiredComposition& wanted, const Seen& seen, const Note* note, WallTime now,
+    Planner(const DesiredRegion& wanted, const Seen& seen, const Note* note, WallTime now,
             std::vector<Finding>& warnings)
         : wanted_(wanted), seen_(seen), note_(note), now_(now), warnings_(warnings) {}
 
-    CompositionPlan run() {
+    RegionPlan run() {
         out_.observed.id = wanted_.id;
-        out_.observed.serial = wanted_.serial;
-        if (find_memdev() && find_own_region()) wanted_.want == Want::kOnline ? bring_up() : take_down();
+        out_.observed.serials = wanted_.serials;
+        if (find_memdevs() && find_own_region()) wanted_.want == Want::kOnline ? bring_up() : take_down();
         add_note();
         return std::move(out_);
     }
 
   private:
     // --- Reporting ---
-    void status(CompositionStatus status) { out_.observed.status = status; }
+    void status(RegionStatus status) { out_.observed.status = status; }
     void refuse(std::string code, std::string detail) {
-        status(CompositionStatus::kFailed);
+        status(RegionStatus::kFailed);
         out_.observed.error = Finding{std::move(code), std::move(detail)};
     }
     void warn(std::string code, std::string detail) {
@@ -68,8 +54,8 @@ class Planner {
         Action action;
         action.kind = kind;
         action.id = wanted_.id;
-        action.serial = wanted_.serial;
-        if (memdev_ != nullptr) action.memdev = memdev_->name;
+        action.serials = wanted_.serials;
+        for (const Memdev* memdev : memdevs_) action.memdevs.push_back(memdev->name);
         if (region_ != nullptr) {
             action.region = region_->name;
             action.window = region_->window;
@@ -87,40 +73,58 @@ class Planner {
         auto& observed = out_.observed;
         if (!observed.error) observed.error = note_->error;
         observed.holders = note_->holders;
-        if (observed.status == CompositionStatus::kFound && note_->failures >= kFailuresUntilFailed)
-            status(CompositionStatus::kFailed);
-        if (observed.status == CompositionStatus::kDraining && wanted_.drain_deadline &&
+        if (observed.status == RegionStatus::kFound && note_->failures >= kFailuresUntilFailed)
+            status(RegionStatus::kFailed);
+        if (observed.status == RegionStatus::kDraining && wanted_.drain_deadline &&
             now_ >= *wanted_.drain_deadline) {
-            status(CompositionStatus::kFailed);
+            status(RegionStatus::kFailed);
             observed.error = Finding{"drain-deadline", "the deadline passed: " + note_->error.detail};
         }
     }
 
     // --- Finding what is ours ---
-    bool find_memdev() {
-        for (const Memdev& memdev : seen_.memdevs) {
-            if (memdev.serial != wanted_.serial) continue;
-            if (memdev_ != nullptr) {
-                refuse("ambiguous-serial", fmt::format("{} and {} both have serial {}", memdev_->name,
-                                                       memdev.name, format_serial(wanted_.serial)));
-                return false;
+    // False when there is none, or when it is not clear which. An interleaved region may have lost some: then
+    // it cannot come up, but what is left can go down.
+    bool find_memdevs() {
+        for (const SerialNumber serial : wanted_.serials) {
+            const Memdev* found = nullptr;
+            for (const Memdev& memdev : seen_.memdevs) {
+                if (memdev.serial != serial) continue;
+                if (found != nullptr) {
+                    refuse("ambiguous-serial", fmt::format("{} and {} both have serial {}", found->name,
+                                                           memdev.name, format_serial(serial)));
+                    return false;
+                }
+                found = &memdev;
             }
-            memdev_ = &memdev;
+            if (found != nullptr) memdevs_.push_back(found);
         }
-        if (memdev_ == nullptr) plan_vanished();
-        return memdev_ != nullptr;
+        if (memdevs_.empty()) plan_vanished();
+        return !memdevs_.empty();
+    }
+    [[nodiscard]] bool has_all_memdevs() const { return memdevs_.size() == wanted_.serials.size(); }
+    [[nodiscard]] std::string memdev_names() const {
+        std::string names;
+        for (const Memdev* memdev : memdevs_) names += (names.empty() ? "" : ", ") + memdev->name;
+        return names;
+    }
+    [[nodiscard]] bool is_ours(const Target& target) const {
+        return target.memdev.empty() || std::ranges::find(memdevs_, target.memdev, &Memdev::name) != memdevs_.end();
     }
 
-    // The region of the memdev, or the one that was being made for it. False: not ours to touch.
+    // The region of the memdevs, or the one that was being made for them. False: not ours to touch.
     bool find_own_region() {
         for (const Region& region : seen_.regions) {
-            if (std::ranges::find(region.targets, memdev_->name, &Target::memdev) == region.targets.end())
-                continue;
-            if (region.targets.size() > 1 || region_ != nullptr) {
+            const auto holds = [&](const Memdev* memdev) {
+                return std::ranges::find(region.targets, memdev->name, &Target::memdev) != region.targets.end();
+            };
+            if (std::ranges::none_of(memdevs_, holds)) continue;
+            const bool alone = std::ranges::all_of(region.targets, [&](const Target& t) { return is_ours(t); });
+            if (!alone || region_ != nullptr) {
                 refuse("foreign-region",
-                       fmt::format("{} is part of {}, which is not a region of this memdev alone; destroy it "
-                                   "with 'cxl destroy-region {}' or release it from there",
-                                   memdev_->name, region.name, region.name));
+                       fmt::format("{} is part of {}, which is not a region of this composition alone; destroy "
+                                   "it with 'cxl destroy-region {}' or release it from there",
+                                   memdev_names(), region.name, region.name));
                 region_ = nullptr;
                 return false;
             }
@@ -132,7 +136,7 @@ class Planner {
     }
 
     void find_recorded_region() {
-        const RegionRecord* const record = find_record(seen_, wanted_.serial);
+        const RegionRecord* const record = find_record(seen_, wanted_.serials);
         if (record == nullptr) return;
         const Region* const region = find_region(seen_, record->region);
         if (region != nullptr && has_no_live_memdev(*region)) region_ = region;
@@ -140,8 +144,8 @@ class Planner {
 
     // --- No memdev: not bound yet, unbound, or pulled out ---
     void plan_vanished() {
-        status(CompositionStatus::kAbsent);
-        const RegionRecord* const record = find_record(seen_, wanted_.serial);
+        status(RegionStatus::kAbsent);
+        const RegionRecord* const record = find_record(seen_, wanted_.serials);
         if (record == nullptr) return;
         const auto left = indexes_where(record->blocks, is_not_offline);
         if (left.empty()) return;  // the clean-up of leftovers does the rest
@@ -149,24 +153,26 @@ class Planner {
             "device-vanished",
             fmt::format("the memdev with serial {} went away while {} were online; their contents are "
                         "lost, and what could not be taken offline stays until the host restarts",
-                        format_serial(wanted_.serial), block_names(left))};
+                        format_serial(wanted_.serials.front()), block_names(left))};
     }
 
     // --- Up ---
     void bring_up() {
-        status(CompositionStatus::kFound);
-        if (memdev_->ram_size < wanted_.size)
-            return refuse(
-                "size-mismatch",
-                fmt::format("{} has {} of volatile memory, the composition asks for {}", memdev_->name,
-                            format_bytes(memdev_->ram_size), format_bytes(wanted_.size)));
+        status(RegionStatus::kFound);
+        const Bytes share{wanted_.size.value / wanted_.serials.size()};
+        for (const Memdev* memdev : memdevs_)
+            if (memdev->ram_size < share)
+                return refuse("size-mismatch",
+                              fmt::format("{} has {} of volatile memory, the composition asks for {}",
+                                          memdev->name, format_bytes(memdev->ram_size), format_bytes(share)));
+        if (!has_all_memdevs()) return;  // the kernel still brings the others up
         if (region_ == nullptr) return plan_create();
         if (!region_->committed) return plan_configure();
         if (region_->range.size != wanted_.size.value)
-            return refuse(
-                "foreign-region",
-                fmt::format("{} of {} has {}, the composition asks for {}: not made for it", region_->name,
-                            memdev_->name, format_bytes({region_->range.size}), format_bytes(wanted_.size)));
+            return refuse("foreign-region", fmt::format("{} of {} has {}, the composition asks for {}: not made for it",
+                                                        region_->name, memdev_names(),
+                                                        format_bytes({region_->range.size}),
+                                                        format_bytes(wanted_.size)));
         if (!region_->enabled) {
             act(ActionKind::kEnableRegion);
             return;
@@ -174,21 +180,68 @@ class Planner {
         bring_memory_up();
     }
 
+    // --- Interleaving ---
+    [[nodiscard]] static const Window* window_of(const Memdev& memdev, const std::string& name) {
+        const auto found = std::ranges::find(memdev.ram_windows, name, &Window::name);
+        return found == memdev.ram_windows.end() ? nullptr : &*found;
+    }
+
+    // Memdevs in the order of their targets: the host bridges that the window interleaves take turns (CXL 3.1,
+    // 9.13.1). Empty when the window does not reach all of them, or not as many at each bridge.
+    [[nodiscard]] std::vector<const Memdev*> interleave_order(const Window& window) const {
+        std::vector<std::vector<const Memdev*>> at_bridge(window.ways);
+        for (const Memdev* memdev : memdevs_) {
+            const Window* own = window_of(*memdev, window.name);
+            if (own == nullptr || own->position >= window.ways) return {};
+            at_bridge[own->position].push_back(memdev);
+        }
+        std::vector<const Memdev*> order;
+        for (std::size_t row = 0; row < at_bridge.front().size(); ++row)
+            for (const auto& column : at_bridge)
+                if (row < column.size()) order.push_back(column[row]);
+        const bool even = std::ranges::all_of(
+            at_bridge, [&](const auto& column) { return column.size() == at_bridge.front().size(); });
+        return even ? order : std::vector<const Memdev*>{};
+    }
+
+    void set_order(Action& action, const Window& window, const std::vector<const Memdev*>& order) {
+        action.window = window.name;
+        if (window.ways > 1) action.granularity = window.granularity;
+        action.serials.clear();
+        action.memdevs.clear();
+        for (const Memdev* memdev : order) {
+            action.serials.push_back(memdev->serial);
+            action.memdevs.push_back(memdev->name);
+            action.decoders.push_back(decoder_of(*memdev));
+        }
+    }
+
+    // The decoder with which the memdev is in the region already, or its next free one.
+    [[nodiscard]] std::string decoder_of(const Memdev& memdev) const {
+        if (region_ != nullptr)
+            for (const Target& target : region_->targets)
+                if (target.memdev == memdev.name) return target.decoder;
+        return memdev.free_decoder;
+    }
+
     void plan_create() {
-        if (!memdev_->has_endpoint) return;  // the kernel still brings the endpoint up, or says why not
-        if (memdev_->free_decoder.empty())
-            return refuse("no-decoder", memdev_->name + " has no free HDM decoder");
-        const auto fits = [this](const Window& w) { return w.ways == 1 && w.largest_free >= wanted_.size; };
-        const auto window = std::ranges::find_if(memdev_->ram_windows, fits);
-        if (window == memdev_->ram_windows.end())
-            return refuse(
-                "no-window",
-                fmt::format("no volatile CXL window over {} without interleave has {} of "
-                            "free address space (windows: {})",
-                            memdev_->name, format_bytes(wanted_.size), memdev_->ram_windows.size()));
-        Action& action = act(ActionKind::kCreateRegion);
-        action.window = window->name;
-        action.decoder = memdev_->free_decoder;
+        for (const Memdev* memdev : memdevs_) {
+            if (!memdev->has_endpoint) return;  // the kernel still brings the endpoint up, or says why not
+            if (memdev->free_decoder.empty())
+                return refuse("no-decoder", memdev->name + " has no free HDM decoder");
+        }
+        for (const Window& window : memdevs_.front()->ram_windows) {
+            const auto order = interleave_order(window);
+            if (order.empty() || window.largest_free < wanted_.size) continue;
+            set_order(act(ActionKind::kCreateRegion), window, order);
+            return;
+        }
+        refuse("no-window",
+               fmt::format("no volatile CXL window over {} has {} of free address space and interleaves them "
+                           "{} (windows: {})",
+                           memdev_names(), format_bytes(wanted_.size),
+                           memdevs_.size() == 1 ? "with nothing else" : "evenly",
+                           memdevs_.front()->ram_windows.size()));
     }
 
     void plan_configure() {
@@ -201,15 +254,22 @@ class Planner {
         const bool begun_for_another_size =
             region_->range.size != 0 && region_->range.size != wanted_.size.value;
         if (begun_for_another_size || !region_->blocks.empty()) {
-            act(ActionKind::kDestroyRegion).decoder = target_decoder();
+            act(ActionKind::kDestroyRegion).decoders = target_decoders();
             return;
         }
-        if (!memdev_->has_endpoint) return;
-        act(ActionKind::kConfigureRegion).decoder = target_decoder();
+        for (const Memdev* memdev : memdevs_)
+            if (!memdev->has_endpoint) return;
+        const Window* window = window_of(*memdevs_.front(), region_->window);
+        if (window == nullptr) return;
+        set_order(act(ActionKind::kConfigureRegion), *window, interleave_order(*window));
     }
 
-    [[nodiscard]] std::string target_decoder() const {
-        return region_->targets.empty() ? memdev_->free_decoder : region_->targets.front().decoder;
+    [[nodiscard]] std::vector<std::string> target_decoders() const {
+        std::vector<std::string> decoders;
+        for (const Target& target : region_->targets) decoders.push_back(target.decoder);
+        for (const Memdev* memdev : memdevs_)
+            if (decoders.empty()) decoders.push_back(memdev->free_decoder);
+        return decoders;
     }
 
     void bring_memory_up() {
@@ -250,7 +310,7 @@ class Planner {
                    fmt::format("the kmem driver made {} of {} memory blocks of {}; see dmesg",
                                region_->blocks.size(), expected, region_->name));
         } else if (std::ranges::all_of(region_->blocks, [](const auto& b) { return b.movable; })) {
-            status(CompositionStatus::kOnline);
+            status(RegionStatus::kOnline);
             if (const Bytes lost = wanted_.size - out_.observed.online; lost.value != 0)
                 warn("not-aligned",
                      fmt::format("{} of {} are not usable: memory blocks have {} here", format_bytes(lost),
@@ -266,7 +326,7 @@ class Planner {
                      "{} of composition {} were put online by this host's own policy in a kernel zone and "
                      "cannot be moved to zone Movable now; releasing them may not succeed. Boot with "
                      "memhp_default_state=offline or online_movable",
-                     block_names(blocks), wanted_.id.value));
+                     block_names(blocks), wanted_.id.composition.value));
     }
 
     // Size and node of what is online, whichever way the composition goes.
@@ -280,8 +340,8 @@ class Planner {
 
     // --- Down ---
     void take_down() {
-        if (region_ == nullptr) return status(CompositionStatus::kOffline);
-        status(CompositionStatus::kDraining);
+        if (region_ == nullptr) return status(RegionStatus::kOffline);
+        status(RegionStatus::kDraining);
         count_online();
         if (auto blocks = indexes_where(region_->blocks, is_not_offline); !blocks.empty()) {
             act(ActionKind::kOfflineBlocks).blocks = std::move(blocks);
@@ -292,68 +352,18 @@ class Planner {
             act(ActionKind::kUnbindKmem).dax = dax.name;
             return;
         }
-        act(ActionKind::kDestroyRegion).decoder = target_decoder();
+        act(ActionKind::kDestroyRegion).decoders = target_decoders();
     }
 
-    const DesiredComposition& wanted_;
+    const DesiredRegion& wanted_;
     const Seen& seen_;
     const Note* note_;
     WallTime now_;
     std::vector<Finding>& warnings_;
-    const Memdev* memdev_ = nullptr;
+    std::vector<const Memdev*> memdevs_;
     const Region* region_ = nullptr;
-    CompositionPlan out_;
+    RegionPlan out_;
 };
-
-// What is to be done about a record that no composition with a live memdev stands behind.
-Action leftover_action(const RegionRecord& record, const Region* region) {
-    Action action;
-    action.id = CompositionId{"leftover-" + record.region};
-    action.serial = record.serial;
-    action.region = record.region;
-    action.range = record.range;
-    action.blocks = indexes_where(record.blocks, is_not_offline);
-    if (!action.blocks.empty()) {
-        action.kind = ActionKind::kOfflineBlocks;
-        action.force = true;  // the contents are lost already: nothing to be gentle about
-    } else if (region != nullptr) {
-        action.kind = ActionKind::kDestroyRegion;
-        action.window = region->window;
-    } else {
-        action.kind = ActionKind::kForgetRegion;
-    }
-    return action;
-}
-
-// Regions this agent made whose memdev went away, or that were never finished: blocks offline first, then the
-// region, then the record. A record whose memdev is alive belongs to a composition, or is left alone.
-void plan_leftovers(const Desired& desired, const Seen& seen, const Notes& notes, Plan& plan) {
-    for (const RegionRecord& record : seen.records) {
-        const bool alive =
-            std::ranges::find(seen.memdevs, record.serial, &Memdev::serial) != seen.memdevs.end();
-        const bool wanted = std::ranges::find(desired.compositions, record.serial,
-                                              &DesiredComposition::serial) != desired.compositions.end();
-        if (alive && wanted) continue;
-        const Region* region = find_region(seen, record.region);
-        if (region != nullptr && !has_no_live_memdev(*region)) {
-            if (alive)
-                plan.warnings.push_back(
-                    {"unlisted-region",
-                     fmt::format("{} was made by this agent, but no composition asks for it any "
-                                 "more; it is left as it is",
-                                 record.region)});
-            continue;
-        }
-        const Action& action = plan.cleanups.emplace_back(leftover_action(record, region));
-        if (notes.contains(action.id) && !action.blocks.empty())
-            plan.warnings.push_back(
-                {"device-vanished",
-                 fmt::format(
-                     "{} belonged to the memdev with serial {} that went away, and cannot be taken offline; "
-                     "they stay until the host restarts",
-                     block_names(action.blocks), format_serial(record.serial))});
-    }
-}
 
 }  // namespace
 
@@ -387,13 +397,12 @@ std::string_view to_string(ActionKind kind) {
 
 Plan make_plan(const Desired& desired, const Seen& seen, const Notes& notes, WallTime now) {
     Plan plan;
-    for (const DesiredComposition& wanted : desired.compositions) {
+    for (const DesiredRegion& wanted : desired.regions) {
         const auto note = notes.find(wanted.id);
-        plan.compositions.push_back(
+        plan.regions.push_back(
             Planner(wanted, seen, note == notes.end() ? nullptr : &note->second, now, plan.warnings).run());
     }
-    if (!desired.compositions.empty() &&
-        (seen.auto_online == "online" || seen.auto_online == "online_kernel"))
+    if (!desired.regions.empty() && (seen.auto_online == "online" || seen.auto_online == "online_kernel"))
         plan.warnings.push_back(
             {"auto-online-policy",
              fmt::format(

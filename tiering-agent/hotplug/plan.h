@@ -15,7 +15,7 @@ namespace memtide::agent {
 
 enum class ActionKind {
     kCreateRegion,     // remember it, then make an empty ram region in `window`
-    kConfigureRegion,  // capacity of `decoder`, geometry, target, commit; what is already set is left
+    kConfigureRegion,  // capacity of `decoders`, geometry, targets, commit; what is already set is left
     kEnableRegion,     // bind the region driver, which makes the dax device
     kAwaitDax,         // the dax device is missing: load dax_cxl
     kBindKmem,         // give `dax` to the kmem driver: it becomes memory blocks
@@ -30,12 +30,13 @@ std::string_view to_string(ActionKind kind);
 
 struct Action {
     ActionKind kind{};
-    CompositionId id{};  // empty for clean-up of what no composition asks for
-    SerialNumber serial{};
-    std::string memdev{};
+    RegionId id{};  // "leftover-..." for clean-up of what no composition asks for
+    std::vector<SerialNumber> serials{};
+    std::vector<std::string> memdevs{};
     std::string window{};
+    unsigned granularity = 256;  // of the interleave, in bytes
     std::string region{};
-    std::string decoder{};
+    std::vector<std::string> decoders{};  // of the memdevs, in interleave order
     std::string dax{};
     Bytes size{};
     AddressRange range{};
@@ -46,29 +47,32 @@ struct Action {
     friend bool operator==(const Action&, const Action&) = default;
 };
 
-// What the last attempts at a composition's next action taught; kept by the caller, see note_result().
+// What the last attempts at a region's next action taught; kept by the caller, see note_result().
 struct Note {
     ActionKind kind{};
     int failures = 0;  // in a row, of this kind
     Finding error{};
     std::vector<Holder> holders{};
 };
-using Notes = std::map<CompositionId, Note>;
+using Notes = std::map<RegionId, Note>;
 
-// From this many failures in a row on, a composition that cannot go online counts as failed (it is still
+// From this many failures in a row on, a region that cannot go online counts as failed (it is still
 // tried).
 inline constexpr int kFailuresUntilFailed = 5;
 
-struct CompositionPlan {
-    ObservedComposition observed{};
+struct RegionPlan {
+    ObservedRegion observed{};
     std::optional<Action> next{};  // none: nothing to do, or only the system can go on
 };
 
 struct Plan {
-    std::vector<CompositionPlan> compositions{};  // in the order of the desired list
+    std::vector<RegionPlan> regions{};  // in the order of the desired list
     std::vector<Action> cleanups{};               // leftovers of this agent
     std::vector<Finding> warnings{};
 };
+
+// Whether an action clears up behind something that no composition asks for.
+bool is_leftover(const RegionId& id);
 
 Plan make_plan(const Desired& desired, const Seen& seen, const Notes& notes, WallTime now);
 

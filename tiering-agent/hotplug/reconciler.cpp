@@ -4,6 +4,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/log/log.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Something outside works against the agent when a composition takes more actions than this in a window.
+// Something outside works against the agent when a region takes more actions than this in a window.
 constexpr int kActionsPerWindow = 60;
 constexpr std::chrono::seconds kWindow{10};
 constexpr milliseconds kPause{1'000};
@@ -24,15 +25,15 @@ bool waits_for_pages(ActionKind kind) {
 void log_result(const Action& action, const ActionResult& result) {
     if (result.error)
         log::warning("action failed", {{"action", to_string(action.kind)},
-                                       {"composition", action.id},
-                                       {"memdev", action.memdev},
+                                       {"composition", action.id.composition},
+                                       {"memdevs", fmt::format("{}", fmt::join(action.memdevs, ","))},
                                        {"region", action.region},
                                        {"code", result.error->code},
                                        {"reason", result.error->detail}});
     else
         log::info("action done", {{"action", to_string(action.kind)},
-                                  {"composition", action.id},
-                                  {"memdev", action.memdev},
+                                  {"composition", action.id.composition},
+                                  {"memdevs", fmt::format("{}", fmt::join(action.memdevs, ","))},
                                   {"region", action.region},
                                   {"blocks", block_names(action.blocks)}});
 }
@@ -46,7 +47,8 @@ Reconciler::Reconciler(Host& host, RetryTimes retry, std::function<bool()> cance
 Result<Reconciler::Pass> Reconciler::pass(const Desired& desired, WallTime now,
                                           Clock::time_point steady_now) {
     std::vector<SerialNumber> serials;
-    for (const DesiredComposition& composition : desired.compositions) serials.push_back(composition.serial);
+    for (const DesiredRegion& region : desired.regions)
+        serials.insert(serials.end(), region.serials.begin(), region.serials.end());
     auto seen = host_.look(serials);
     if (!seen) return std::unexpected(std::move(seen.error()));
     if (*seen != last_seen_) {
@@ -63,13 +65,12 @@ Result<Reconciler::Pass> Reconciler::pass(const Desired& desired, WallTime now,
     Observed observed{.revision_seen = desired.revision,
                       .memdevs = std::move(seen->memdevs),
                       .warnings = std::move(plan.warnings)};
-    for (const CompositionPlan& composition : plan.compositions)
-        observed.compositions.push_back(composition.observed);
+    for (const RegionPlan& region : plan.regions) observed.regions.push_back(region.observed);
     on_observed_(observed);
 
     Pass pass;
-    for (const CompositionPlan& composition : plan.compositions)
-        if (composition.next && !cancelled_()) try_action(*composition.next, now, steady_now, pass);
+    for (const RegionPlan& region : plan.regions)
+        if (region.next && !cancelled_()) try_action(*region.next, now, steady_now, pass);
     for (const Action& cleanup : plan.cleanups)
         if (!cancelled_()) try_action(cleanup, now, steady_now, pass);
     return pass;
@@ -122,7 +123,7 @@ void Reconciler::note_result(const Action& action, ActionResult result, WallTime
 
     const bool draining = action.kind == ActionKind::kOfflineBlocks &&
                           !(action.deadline && now >= *action.deadline) &&
-                          !action.id.value.starts_with("leftover-");
+                          !is_leftover(action.id);
     const milliseconds longest = draining ? retry_.drain_max : retry_.max;
     const int doublings = std::min(note.failures - 1, 16);
     attempt.next_try = steady_now + std::min(longest, retry_.min * (1 << doublings));
@@ -130,9 +131,9 @@ void Reconciler::note_result(const Action& action, ActionResult result, WallTime
 
 // Forgets notes of what is no longer planned, so that the next trouble starts afresh.
 void Reconciler::forget_settled(const Plan& plan) {
-    std::map<CompositionId, ActionKind> planned;
-    for (const CompositionPlan& composition : plan.compositions)
-        if (composition.next) planned[composition.next->id] = composition.next->kind;
+    std::map<RegionId, ActionKind> planned;
+    for (const RegionPlan& region : plan.regions)
+        if (region.next) planned[region.next->id] = region.next->kind;
     for (const Action& cleanup : plan.cleanups) planned[cleanup.id] = cleanup.kind;
     std::erase_if(notes_, [&](const auto& entry) {
         const auto it = planned.find(entry.first);

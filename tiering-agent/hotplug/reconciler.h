@@ -51,7 +51,7 @@ class Reconciler {
     std::function<bool()> cancelled_;
     std::function<void(const Observed&)> on_observed_;
     Notes notes_;
-    std::map<CompositionId, Attempt> attempts_;
+    std::map<RegionId, Attempt> attempts_;
     Seen last_seen_;
 };
 

@@ -18,7 +18,9 @@
 namespace memtide::agent {
 namespace {
 
-constexpr std::string_view kMagic = "memtide-regions 1";
+// Version 1 had one serial number before the addresses, of regions of one memdev.
+constexpr std::string_view kMagic = "memtide-regions 2";
+constexpr std::string_view kFirstMagic = "memtide-regions 1";
 
 std::optional<std::uint64_t> parse_hexadecimal(std::string_view text) {
     if (!text.starts_with("0x")) return std::nullopt;
@@ -28,13 +30,38 @@ std::optional<std::uint64_t> parse_hexadecimal(std::string_view text) {
     return number;
 }
 
+std::optional<RegionRecord> parse_record(const std::string& line, bool first_version) {
+    std::istringstream words(line);
+    RegionRecord record;
+    words >> record.region;
+    if (!record.region.starts_with("region") || record.region.find('/') != std::string::npos)
+        return std::nullopt;
+    std::vector<std::uint64_t> numbers;
+    for (std::string word; words >> word;) {
+        const auto number = parse_hexadecimal(word);
+        if (!number) return std::nullopt;
+        numbers.push_back(*number);
+    }
+    if (numbers.size() < 3 || (first_version && numbers.size() > 3)) return std::nullopt;
+    if (first_version) std::ranges::rotate(numbers, numbers.begin() + 1);
+    record.range = {numbers[0], numbers[1]};
+    for (std::size_t i = 2; i < numbers.size(); ++i) record.serials.push_back({numbers[i]});
+    return record;
+}
+
+bool share_a_memdev(const RegionRecord& a, const RegionRecord& b) {
+    return std::ranges::find_first_of(a.serials, b.serials) != a.serials.end();
+}
+
 }  // namespace
 
 std::string format_records(const std::vector<RegionRecord>& records, const std::string& boot_id) {
     std::string text = fmt::format("{} {}\n", kMagic, boot_id);
-    for (const RegionRecord& record : records)
-        text += fmt::format("{} {:#x} {:#x} {:#x}\n", record.region, record.serial.value, record.range.start,
-                            record.range.size);
+    for (const RegionRecord& record : records) {
+        text += fmt::format("{} {:#x} {:#x}", record.region, record.range.start, record.range.size);
+        for (const SerialNumber serial : record.serials) text += fmt::format(" {:#x}", serial.value);
+        text += '\n';
+    }
     return text;
 }
 
@@ -43,20 +70,14 @@ Result<std::vector<RegionRecord>> parse_records(const std::string& text, const s
     std::string line;
     std::vector<RegionRecord> records;
     std::getline(lines, line);
-    if (!line.starts_with(kMagic)) return fail(ErrorCode::kProtocol, "it is not a file of region records");
-    if (line != fmt::format("{} {}", kMagic, boot_id)) return records;  // region names of another boot
+    const bool first_version = line.starts_with(kFirstMagic);
+    if (!first_version && !line.starts_with(kMagic))
+        return fail(ErrorCode::kProtocol, "it is not a file of region records");
+    if (line.substr(kMagic.size()) != " " + boot_id) return records;  // region names of another boot
     while (std::getline(lines, line)) {
-        std::istringstream words(line);
-        std::string region, serial, start, size, rest;
-        words >> region >> serial >> start >> size;
-        const auto parsed_serial = parse_hexadecimal(serial);
-        const auto parsed_start = parse_hexadecimal(start);
-        const auto parsed_size = parse_hexadecimal(size);
-        if (!region.starts_with("region") || region.find('/') != std::string::npos || !parsed_serial ||
-            !parsed_start || !parsed_size || (words >> rest))
-            return fail(ErrorCode::kProtocol, fmt::format("the line \"{}\" makes no sense", line));
-        records.push_back(
-            {.region = region, .serial = {*parsed_serial}, .range = {*parsed_start, *parsed_size}});
+        std::optional<RegionRecord> record = parse_record(line, first_version);
+        if (!record) return fail(ErrorCode::kProtocol, fmt::format("the line \"{}\" makes no sense", line));
+        records.push_back(*std::move(record));
     }
     return records;
 }
@@ -117,7 +138,7 @@ Result<> RegionRecords::put(RegionRecord record) {
     record.blocks.clear();
     auto changed = records_;
     std::erase_if(changed, [&](const RegionRecord& r) {
-        return r.serial == record.serial || r.region == record.region;
+        return share_a_memdev(r, record) || r.region == record.region;
     });
     changed.push_back(std::move(record));
     if (auto saved = save(changed); !saved) return saved;

@@ -23,7 +23,7 @@ class RegionRecords {
     RegionRecords& operator=(RegionRecords&&) noexcept;
 
     [[nodiscard]] const std::vector<RegionRecord>& all() const { return records_; }
-    // Adds it, or replaces the one of the same serial number. On the disk when it returns.
+    // Adds it, or replaces those of the same memdevs. On the disk when it returns.
     Result<> put(RegionRecord record);
     Result<> forget(const std::string& region);
 

@@ -4,19 +4,19 @@
 
 namespace memtide::agent {
 
-std::string_view to_string(CompositionStatus status) {
+std::string_view to_string(RegionStatus status) {
     switch (status) {
-        case CompositionStatus::kAbsent:
+        case RegionStatus::kAbsent:
             return "absent";
-        case CompositionStatus::kFound:
+        case RegionStatus::kFound:
             return "found";
-        case CompositionStatus::kOnline:
+        case RegionStatus::kOnline:
             return "online";
-        case CompositionStatus::kDraining:
+        case RegionStatus::kDraining:
             return "draining";
-        case CompositionStatus::kOffline:
+        case RegionStatus::kOffline:
             return "offline";
-        case CompositionStatus::kFailed:
+        case RegionStatus::kFailed:
             return "failed";
     }
     return "failed";

@@ -19,20 +19,20 @@ using WallTime = std::chrono::system_clock::time_point;
 
 enum class Want { kOnline, kOffline };
 
-struct DesiredComposition {
-    CompositionId id{};
-    SerialNumber serial{};  // of the memdev that carries it
-    Bytes size{};
+struct DesiredRegion {
+    RegionId id{};
+    std::vector<SerialNumber> serials{};  // of the memdevs that carry it; several are interleaved
+    Bytes size{};                         // of all of them together
     Want want = Want::kOnline;
     bool force = false;                        // the manager will not wait: no gentle draining
     std::optional<WallTime> drain_deadline{};  // after it, the release counts as failed but is still tried
 
-    friend bool operator==(const DesiredComposition&, const DesiredComposition&) = default;
+    friend bool operator==(const DesiredRegion&, const DesiredRegion&) = default;
 };
 
 struct Desired {
     std::uint64_t revision = 0;
-    std::vector<DesiredComposition> compositions{};  // ids and serials are unique
+    std::vector<DesiredRegion> regions{};  // ids and serials are unique
 
     friend bool operator==(const Desired&, const Desired&) = default;
 };
@@ -54,8 +54,11 @@ struct AddressRange {
 // A root decoder (CXL fixed memory window) below which a memdev sits.
 struct Window {
     std::string name{};  // "decoder0.0"
+    Bytes size{};
     Bytes largest_free{};
-    unsigned ways = 1;  // host bridges it interleaves over
+    unsigned ways = 1;          // host bridges it interleaves over
+    unsigned granularity = 256;  // bytes that go to one of them before the next
+    unsigned position = 0;      // of the memdev's host bridge among them
 
     friend bool operator==(const Window&, const Window&) = default;
 };
@@ -117,7 +120,7 @@ struct Region {
 // how it is recognised while no memdev is attached to it (yet, or any more).
 struct RegionRecord {
     std::string region{};
-    SerialNumber serial{};
+    std::vector<SerialNumber> serials{};  // in the order of its targets
     AddressRange range{};               // size 0 until it is known
     std::vector<MemoryBlock> blocks{};  // filled by looking: what is left of it when the region is gone
 
@@ -157,26 +160,26 @@ struct Holder {
 
 // kAbsent: no memdev with that serial. kOnline: every block verified online in zone Movable.
 // kOffline: the memdev is there and nothing uses it; safe to unbind.
-enum class CompositionStatus { kAbsent, kFound, kOnline, kDraining, kOffline, kFailed };
-std::string_view to_string(CompositionStatus status);
+enum class RegionStatus { kAbsent, kFound, kOnline, kDraining, kOffline, kFailed };
+std::string_view to_string(RegionStatus status);
 
-struct ObservedComposition {
-    CompositionId id{};
-    SerialNumber serial{};
-    CompositionStatus status = CompositionStatus::kAbsent;
+struct ObservedRegion {
+    RegionId id{};
+    std::vector<SerialNumber> serials{};
+    RegionStatus status = RegionStatus::kAbsent;
     std::optional<int> node{};  // as the memory blocks show it
     std::optional<std::string> region{};
     Bytes online{};
     std::optional<Finding> error{};
     std::vector<Holder> holders{};
 
-    friend bool operator==(const ObservedComposition&, const ObservedComposition&) = default;
+    friend bool operator==(const ObservedRegion&, const ObservedRegion&) = default;
 };
 
 struct Observed {
     std::uint64_t revision_seen = 0;
     std::vector<Memdev> memdevs{};
-    std::vector<ObservedComposition> compositions{};
+    std::vector<ObservedRegion> regions{};
     std::vector<Finding> warnings{};
 
     friend bool operator==(const Observed&, const Observed&) = default;

@@ -9,14 +9,14 @@ namespace {
 using enum CompositionState;
 
 ObservedReport report_of(const Composition& c, ObservedState state, std::uint64_t revision = 1) {
-    ObservedReport report{"1.0", "boot-1", revision, {}, {}, {}};
-    ObservedComposition one;
-    one.id = c.id;
-    one.serial = c.serial;
+    ObservedReport report{"1.0", "boot-1", revision, {}, {}, {}, {}};
+    ObservedRegion one;
+    one.id = {c.id, 0};
+    one.serials = {c.parts[0].serial};
     one.state = state;
     one.node = 1;
     one.online_bytes = c.size;
-    report.compositions.push_back(one);
+    report.regions.push_back(one);
     return report;
 }
 
@@ -27,8 +27,8 @@ TEST(Channel, AgentThatNeverReportsLeavesTheCompositionWaitingForIt) {
     rig.start_ready();
     const CompositionId id = rig.create("host0", 1)->composition.id;
     ASSERT_TRUE(rig.reaches(id, kOnlining));
-    ASSERT_TRUE(rig.run_until([&] { return !rig.get(id).waiting_for.empty(); }));
-    EXPECT_EQ(rig.get(id).waiting_for, "the agent of host0 to online the memory (it has not reported yet)");
+    ASSERT_TRUE(rig.run_until([&] { return !rig.get(id).parts[0].waiting_for.empty(); }));
+    EXPECT_EQ(rig.get(id).parts[0].waiting_for, "the agent of host0 to online the memory (it has not reported yet)");
 }
 
 TEST(Channel, ReportOfAForeignCompositionIsRefusedAndNothingOfItApplied) {
@@ -42,14 +42,14 @@ TEST(Channel, ReportOfAForeignCompositionIsRefusedAndNothingOfItApplied) {
     ASSERT_TRUE(rig.reaches(mine, kOnlining));
     ASSERT_TRUE(rig.reaches(foreign, kOnlining));
     ObservedReport report = report_of(rig.get(mine), ObservedState::kOnline);
-    report.compositions.push_back(report_of(rig.get(foreign), ObservedState::kOnline).compositions[0]);
+    report.regions.push_back(report_of(rig.get(foreign), ObservedState::kOnline).regions[0]);
     const Outcome<> refused = rig.run(rig.manager->observed(HostId("host0"), report));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, problem::kNotYourComposition);
     ASSERT_TRUE(rig.run_until([&] { return rig.has_event("host.refused"); }));
     EXPECT_EQ(rig.get(mine).state, kOnlining);
-    report.compositions.pop_back();
-    report.compositions[0].serial = SerialNumber{1};
+    report.regions.pop_back();
+    report.regions[0].serials = {SerialNumber{1}};
     EXPECT_EQ(rig.run(rig.manager->observed(HostId("host0"), report)).error().code, problem::kInvalidRequest);
     EXPECT_EQ(rig.run(rig.manager->observed(HostId("nobody"), report)).error().code, problem::kUnknownHost);
 }
@@ -60,7 +60,7 @@ TEST(Channel, CompositionTwiceInOneReportIsRefused) {
     rig.start_ready();
     const Composition c = rig.online("host0", 1);
     ObservedReport report = report_of(c, ObservedState::kOnline);
-    report.compositions.push_back(report_of(c, ObservedState::kOffline).compositions[0]);
+    report.regions.push_back(report_of(c, ObservedState::kOffline).regions[0]);
     EXPECT_EQ(rig.run(rig.manager->observed(HostId("host0"), report)).error().code, problem::kInvalidRequest);
 }
 
@@ -116,11 +116,11 @@ TEST(Channel, RebootedHostGoesBackToOnliningAndOnline) {
     rig.agents[0]->enabled = false;
     ASSERT_TRUE(rig.run(rig.manager->observed(HostId("host0"), report)));
     ASSERT_TRUE(rig.reaches(c.id, kOnlining));
-    EXPECT_EQ(rig.get(c.id).node, std::nullopt);
-    report.compositions[0].state = ObservedState::kOnline;
+    EXPECT_EQ(rig.get(c.id).parts[0].node, std::nullopt);
+    report.regions[0].state = ObservedState::kOnline;
     ASSERT_TRUE(rig.run(rig.manager->observed(HostId("host0"), report)));
     ASSERT_TRUE(rig.reaches(c.id, kOnline));
-    EXPECT_EQ(rig.get(c.id).boot_id, "boot-2");
+    EXPECT_EQ(rig.get(c.id).parts[0].boot_id, "boot-2");
     EXPECT_TRUE(rig.has_event("host.rebooted"));
 }
 
@@ -130,7 +130,7 @@ TEST(Channel, DesiredAnswersAtOnceForAnotherRevisionAndWaitsForTheSame) {
     rig.agents[0]->enabled = false;
     rig.start_ready();
     const DesiredState first = *rig.run(rig.manager->desired(HostId("host0"), std::nullopt, Milliseconds(0)));
-    EXPECT_TRUE(first.compositions.empty());
+    EXPECT_TRUE(first.regions.empty());
     const std::uint64_t former_life = first.revision + 100;
     EXPECT_EQ(rig.run(rig.manager->desired(HostId("host0"), former_life, Milliseconds(60'000)))->revision,
               first.revision);
@@ -142,16 +142,16 @@ TEST(Channel, DesiredAnswersAtOnceForAnotherRevisionAndWaitsForTheSame) {
                           [&](std::exception_ptr, Outcome<DesiredState> state) { later = *state; });
     const CompositionId id = rig.create("host0", 1)->composition.id;
     ASSERT_TRUE(rig.run_until([&] { return later.has_value(); }));
-    ASSERT_EQ(later->compositions.size(), 1u);
-    EXPECT_EQ(later->compositions[0].id, id);
-    EXPECT_TRUE(later->compositions[0].online);
+    ASSERT_EQ(later->regions.size(), 1u);
+    EXPECT_EQ(later->regions[0].id, (RegionId{id, 0}));
+    EXPECT_TRUE(later->regions[0].online);
     EXPECT_GT(later->revision, first.revision);
     ASSERT_TRUE(rig.release(id));
     const DesiredState draining =
         *rig.run(rig.manager->desired(HostId("host0"), later->revision, Milliseconds(0)));
-    ASSERT_EQ(draining.compositions.size(), 1u);
-    EXPECT_FALSE(draining.compositions[0].online);
-    EXPECT_TRUE(draining.compositions[0].drain_deadline);
+    ASSERT_EQ(draining.regions.size(), 1u);
+    EXPECT_FALSE(draining.regions[0].online);
+    EXPECT_TRUE(draining.regions[0].drain_deadline);
 }
 
 TEST(Channel, SameIdempotencyKeyIsAnsweredTheSameAndAnotherBodyRefused) {

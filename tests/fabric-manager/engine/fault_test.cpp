@@ -33,7 +33,7 @@ TEST(Fault, SwitchThatGoesAwayMidBindLosesNoComposition) {
         return Error{ErrorCode::kUnavailable, "connection reset"};
     };
     const CompositionId id = rig.create("host0", 1)->composition.id;
-    ASSERT_TRUE(rig.run_until([&] { return rig.get(id).waiting_for.find("switch switch0 to answer") == 0; }));
+    ASSERT_TRUE(rig.run_until([&] { return waiting_for(rig.get(id)).find("switch switch0 to answer") == 0; }));
     EXPECT_EQ(rig.get(id).state, kBinding);
     EXPECT_TRUE(rig.run_until([&] { return rig.has_event("composition.retry"); }));
     rig.fabric->fault = nullptr;
@@ -172,9 +172,9 @@ TEST(Fault, MemoryThatIsMissedOnceDoesNotFailTheComposition) {
     rig.start_ready();
     const Composition c = rig.online("host0", 1);
     const fmapi::Vppb bound = std::exchange(rig.fabric->vppb(0, 0), fmapi::Vppb{});
-    ASSERT_TRUE(rig.run_until([&] { return !rig.get(c.id).waiting_for.empty(); }));
+    ASSERT_TRUE(rig.run_until([&] { return !waiting_for(rig.get(c.id)).empty(); }));
     rig.fabric->vppb(0, 0) = bound;
-    ASSERT_TRUE(rig.run_until([&] { return rig.get(c.id).waiting_for.empty(); }));
+    ASSERT_TRUE(rig.run_until([&] { return waiting_for(rig.get(c.id)).empty(); }));
     EXPECT_EQ(rig.get(c.id).state, kOnline);
     EXPECT_EQ(rig.get(c.id).revision, c.revision);
 }
@@ -213,7 +213,7 @@ TEST(Fault, BindingsThatNoCompositionExplainsAreAdopted) {
     const Composition c = rig.manager->list({}).items[0];
     EXPECT_TRUE(c.adopted);
     EXPECT_EQ(c.host, HostId("host0"));
-    EXPECT_EQ(c.where.vppb, 2);
+    EXPECT_EQ(c.parts[0].where.vppb, 2);
     EXPECT_EQ(c.labels.at("adopted"), "true");
     ASSERT_TRUE(rig.reaches(c.id, kOnline));
     ASSERT_TRUE(rig.release(c.id));

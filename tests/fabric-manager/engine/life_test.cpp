@@ -19,9 +19,10 @@ TEST(Life, CompositionComesOnlineAndIsReleased) {
     rig.fabric->add_mld(2, {1, 1});
     rig.start_ready();
     const Composition c = rig.online("host0", 1);
-    EXPECT_EQ(c.node, 1);
-    EXPECT_EQ(c.region, "region0");
-    EXPECT_EQ(c.serial.value, rig.fabric->port(2).lds[0].serial);
+    ASSERT_EQ(c.parts.size(), 1u);
+    EXPECT_EQ(c.parts[0].node, 1);
+    EXPECT_EQ(c.parts[0].region_name, "region0");
+    EXPECT_EQ(c.parts[0].serial.value, rig.fabric->port(2).lds[0].serial);
     EXPECT_TRUE(rig.fabric->port(2).lds[0].online);
     ASSERT_TRUE(rig.release(c.id));
     ASSERT_TRUE(rig.reaches(c.id, kReleased));
@@ -52,7 +53,7 @@ TEST(Life, WholeSldIsComposed) {
     rig.fabric->add_sld(3, 2);
     rig.start_ready();
     const Composition c = rig.online("host1", 2);
-    EXPECT_EQ(c.memory.ld, kWholeDevice);
+    EXPECT_EQ(c.parts[0].memory.ld, kWholeDevice);
     ASSERT_TRUE(rig.release(c.id));
     EXPECT_TRUE(rig.reaches(c.id, kReleased));
     EXPECT_EQ(rig.wrong(), std::vector<std::string>{});
@@ -64,7 +65,7 @@ TEST(Life, LdIsCarvedWhenNoneHasTheSize) {
     rig.start_ready();
     const Composition c = rig.online("host0", 2);
     EXPECT_EQ(rig.fabric->port(2).lds[1].size, (kCxlGranule * 2).value);
-    EXPECT_EQ(c.serial.value, rig.fabric->port(2).lds[1].serial);
+    EXPECT_EQ(c.parts[0].serial.value, rig.fabric->port(2).lds[1].serial);
     EXPECT_EQ(rig.wrong(), std::vector<std::string>{});
 }
 
@@ -106,7 +107,7 @@ TEST(Life, ReleaseWaitsUntilHostReportsOffline) {
     ASSERT_TRUE(rig.release(c.id));
     ASSERT_TRUE(rig.run_until([&] { return rig.has_event("composition.drain-overdue", "redis-server"); }));
     EXPECT_EQ(rig.get(c.id).state, kDraining);
-    EXPECT_EQ(rig.get(c.id).holders, rig.agents[0]->holders);
+    EXPECT_EQ(rig.get(c.id).parts[0].holders, rig.agents[0]->holders);
     EXPECT_EQ(rig.fabric->calls["unbind"], 0);
     rig.agents[0]->refuses_to_let_go = false;
     rig.report(*rig.agents[0]);
@@ -156,11 +157,11 @@ TEST(Life, ReportFromBeforeTheReleaseDoesNotCountAsLettingGo) {
     const std::uint64_t before =
         rig.run(rig.manager->desired(HostId("host0"), std::nullopt, Milliseconds(0)))->revision;
     ASSERT_TRUE(rig.release(id));
-    ObservedReport stale{"1.0", "boot-1", before, {}, {}, {}};
-    ObservedComposition absent;
-    absent.id = id;
-    absent.serial = rig.get(id).serial;
-    stale.compositions = {absent};
+    ObservedReport stale{"1.0", "boot-1", before, {}, {}, {}, {}};
+    ObservedRegion absent;
+    absent.id = {id, 0};
+    absent.serials = {rig.get(id).parts[0].serial};
+    stale.regions = {absent};
     ASSERT_TRUE(rig.run(rig.manager->observed(HostId("host0"), stale)));
     rig.run_until([n = 0]() mutable { return ++n > 10; });
     EXPECT_EQ(rig.get(id).state, kDraining);

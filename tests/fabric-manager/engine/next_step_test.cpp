@@ -17,8 +17,6 @@ constexpr VppbView kVppbs[] = {VppbView::kUnknown, VppbView::kFree, VppbView::kO
 class NextStep : public ::testing::Test {
   protected:
     NextStep() {
-        c.id = CompositionId("c-1");
-        c.host = HostId("host0");
         c.size = mebibytes(256);
         c.serial = SerialNumber{7};
         c.offline_revision = 10;
@@ -32,27 +30,28 @@ class NextStep : public ::testing::Test {
     }
     ActionKind next(CompositionState state) {
         c.state = state;
-        return next_step(c, fabric, agent).kind;
+        return next_step(HostId("host0"), c, fabric, agent).kind;
     }
     void agent_says(ObservedState state, std::uint64_t revision = 10) {
         agent.reported = true;
         agent.boot_id = "boot-1";
         agent.revision_seen = revision;
-        ObservedComposition seen;
-        seen.id = c.id;
-        seen.serial = c.serial;
+        ObservedRegion seen;
+        seen.serials = {c.serial};
         seen.state = state;
         seen.node = 1;
         seen.online_bytes = c.size;
-        agent.composition = seen;
+        agent.region = seen;
+        agent.asked_online = true;
+        agent.region_size = c.size;
     }
     std::string reason(CompositionState state) {
         c.state = state;
-        const Action action = next_step(c, fabric, agent);
+        const Action action = next_step(HostId("host0"), c, fabric, agent);
         return action.reason ? action.reason->code : "";
     }
 
-    Composition c;
+    Part c;
     SwitchView fabric;
     AgentView agent;
 };
@@ -116,7 +115,7 @@ TEST_F(NextStep, OnlineIsWhatTheAgentSaysOfTheRightSerialNumber) {
     }
     agent_says(ObservedState::kOnline);
     EXPECT_EQ(next(kOnlining), kBecomeOnline);
-    agent.composition->serial = SerialNumber{8};
+    agent.region->serials = {SerialNumber{8}};
     EXPECT_EQ(next(kOnlining), kAwaitAgentOnline);
 }
 
@@ -125,7 +124,7 @@ TEST_F(NextStep, OnlineStaysUntilTheAgentSaysOtherwise) {
     EXPECT_EQ(next(kOnline), kNothing);
     agent_says(ObservedState::kOnline);
     EXPECT_EQ(next(kOnline), kNothing);
-    agent.composition.reset();
+    agent.region.reset();
     EXPECT_EQ(next(kOnline), kNothing);
     agent.boot_id = "boot-2";
     EXPECT_EQ(next(kOnline), kReenterOnlining);
@@ -162,14 +161,14 @@ TEST_F(NextStep, MemoryThatIsMissedForTheFirstTimeMayComeBack) {
 TEST_F(NextStep, OnlineNeedsANodeAndMemoryOnIt) {
     fabric.vppb = VppbView::kOurs;
     agent_says(ObservedState::kOnline);
-    agent.composition->node.reset();
+    agent.region->node.reset();
     EXPECT_EQ(next(kOnlining), kAwaitAgentOnline);
     agent_says(ObservedState::kOnline);
-    agent.composition->online_bytes = Bytes{};
+    agent.region->online_bytes = Bytes{};
     EXPECT_EQ(next(kOnlining), kAwaitAgentOnline);
-    agent.composition->online_bytes = c.size + kCxlGranule;
+    agent.region->online_bytes = c.size + kCxlGranule;
     EXPECT_EQ(next(kOnlining), kAwaitAgentOnline);
-    agent.composition->online_bytes = mebibytes(128);
+    agent.region->online_bytes = mebibytes(128);
     EXPECT_EQ(next(kOnlining), kBecomeOnline) << "the host's blocks may be larger than what is left of it";
 }
 
@@ -248,7 +247,7 @@ TEST_F(NextStep, NoCombinationBreaksAnInvariant) {
                     c.carve = bit(7) ? std::optional(Carve{{}, {}, bit(8)}) : std::nullopt;
                     agent = AgentView{};
                     if (observed >= 0) agent_says(static_cast<ObservedState>(observed));
-                    const Action action = next_step(c, fabric, agent);
+                    const Action action = next_step(HostId("host0"), c, fabric, agent);
                     const ActionKind kind = action.kind;
                     ++combinations;
                     if (is_end(state)) {

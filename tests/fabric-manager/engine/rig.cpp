@@ -33,16 +33,20 @@ boost::asio::awaitable<void> follow(Manager* manager, std::shared_ptr<bool> aliv
 
 ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
     ++reports;
-    ObservedReport report{"1.0", boot_id, desired.revision, {}, {}, {}};
-    for (const DesiredComposition& one : desired.compositions) {
-        ObservedComposition seen;
+    ObservedReport report{"1.0", boot_id, desired.revision, {}, windows, {}, {}};
+    for (const DesiredRegion& one : desired.regions) {
+        ObservedRegion seen;
         seen.id = one.id;
-        seen.serial = one.serial;
-        FakeLd* ld = fabric.visible(vcs, one.serial.value);
-        if (ld == nullptr) {
+        seen.serials = one.serials;
+        std::vector<FakeLd*> lds;
+        for (const SerialNumber serial : one.serials)
+            if (FakeLd* ld = fabric.visible(vcs, serial.value)) lds.push_back(ld);
+        if (lds.empty()) {
             seen.state = ObservedState::kAbsent;
+        } else if (one.online && lds.size() < one.serials.size()) {
+            seen.state = ObservedState::kFound;
         } else if (one.online) {
-            ld->online = true;
+            for (FakeLd* ld : lds) ld->online = true;
             seen.state = ObservedState::kOnline;
             seen.node = 1;
             seen.region = "region0";
@@ -51,10 +55,10 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
             seen.state = ObservedState::kDraining;
             seen.holders = holders;
         } else {
-            ld->online = false;
+            for (FakeLd* ld : lds) ld->online = false;
             seen.state = ObservedState::kOffline;
         }
-        report.compositions.push_back(std::move(seen));
+        report.regions.push_back(std::move(seen));
     }
     fabric.save();
     return report;
@@ -140,14 +144,20 @@ void Rig::settle() {
 
 Outcome<Created> Rig::create(const std::string& host, std::uint64_t units,
                              std::optional<IdempotencyKey> key) {
+    return create(host, units, PlacementPolicy{}, std::move(key));
+}
+
+Outcome<Created> Rig::create(const std::string& host, std::uint64_t units, PlacementPolicy policy,
+                             std::optional<IdempotencyKey> key) {
     CompositionRequest request;
     request.host = HostId(host);
     request.size = kCxlGranule * units;
+    request.placement = policy;
     return run(manager->create(std::move(request), std::move(key)));
 }
 
-Composition Rig::online(const std::string& host, std::uint64_t units) {
-    const Outcome<Created> created = create(host, units);
+Composition Rig::online(const std::string& host, std::uint64_t units, PlacementPolicy policy) {
+    const Outcome<Created> created = create(host, units, policy);
     if (!created) throw std::runtime_error(created.error().detail);
     if (!reaches(created->composition.id, CompositionState::kOnline)) throw std::runtime_error("not online");
     return get(created->composition.id);

@@ -25,6 +25,7 @@ struct FakeAgent {
     std::string boot_id = "boot-1";
     bool refuses_to_let_go = false;  // something holds the memory
     std::vector<Holder> holders;
+    std::vector<HostWindow> windows;
     int reports = 0;
 
     // Does what is desired and says what is then true.
@@ -70,8 +71,10 @@ class Rig {
 
     Outcome<Created> create(const std::string& host, std::uint64_t units,
                             std::optional<IdempotencyKey> key = {});
+    Outcome<Created> create(const std::string& host, std::uint64_t units, PlacementPolicy policy,
+                            std::optional<IdempotencyKey> key = {});
     // Creates and waits for Online.
-    Composition online(const std::string& host, std::uint64_t units);
+    Composition online(const std::string& host, std::uint64_t units, PlacementPolicy policy = {});
     Outcome<Composition> release(const CompositionId& id, bool force = false);
     // Releases and waits for Released.
     void released(const CompositionId& id);

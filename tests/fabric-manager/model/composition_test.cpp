@@ -10,8 +10,8 @@ namespace memtide::fm {
 namespace {
 
 using enum CompositionState;
-constexpr CompositionState kAll[] = {kPending,   kBinding, kOnlining, kOnline, kDraining,
-                                     kUnbinding, kErasing, kReleased, kFailed};
+constexpr CompositionState kAll[] = {kPending,  kBinding,   kOnlining, kOnline,   kResizing, kDegraded,
+                                     kDraining, kUnbinding, kErasing,  kReleased, kFailed};
 
 TEST(CompositionState, NamesAreReadBack) {
     for (const CompositionState state : kAll) EXPECT_EQ(parse_state(to_string(state)), state);
@@ -33,6 +33,7 @@ TEST(CompositionState, NothingFollowsAnEnd) {
 
 TEST(CompositionState, EveryStateCanReachAnEnd) {
     for (const CompositionState start : kAll) {
+        if (start == kResizing || start == kDegraded) continue;  // of compositions alone
         std::set<CompositionState> reached{start};
         for (bool grew = true; grew;) {
             grew = false;
@@ -42,6 +43,66 @@ TEST(CompositionState, EveryStateCanReachAnEnd) {
         }
         EXPECT_TRUE(reached.contains(kReleased) || reached.contains(kFailed)) << to_string(start);
     }
+}
+
+// A composition that was online, with parts of 256 MiB in these states.
+Composition with_parts(std::vector<CompositionState> states) {
+    Composition c;
+    c.was_online = true;
+    for (const CompositionState state : states) {
+        Part part;
+        part.number = c.next_part++;
+        part.size = kCxlGranule;
+        part.state = state;
+        part.boot_id = "boot";
+        part.release_requested = state == kDraining || state == kUnbinding || state == kErasing;
+        c.size += part.size;
+        c.parts.push_back(part);
+    }
+    return c;
+}
+
+TEST(CompositionState, OneThatIsBuiltIsAsFarAsItsSlowestPart) {
+    Composition c = with_parts({kOnline, kBinding, kOnlining});
+    c.was_online = false;
+    EXPECT_EQ(state_of(c), kBinding);
+    c.parts[1].state = kOnline;
+    EXPECT_EQ(state_of(c), kOnlining);
+    c.parts[2].state = kOnline;
+    EXPECT_EQ(state_of(c), kOnline);
+}
+
+TEST(CompositionState, OneThatGrowsOrShrinksIsResizing) {
+    Composition grows = with_parts({kOnline, kPending});
+    grows.parts[1].boot_id.clear();
+    EXPECT_EQ(state_of(grows), kResizing);
+    Composition shrinks = with_parts({kOnline, kDraining});
+    EXPECT_EQ(state_of(shrinks), kResizing);
+    shrinks.parts[1].state = kReleased;
+    shrinks.size = kCxlGranule;
+    EXPECT_EQ(state_of(shrinks), kOnline);
+}
+
+TEST(CompositionState, HostThatRebootedIsNoResize) {
+    EXPECT_EQ(state_of(with_parts({kOnline, kOnlining})), kOnlining);
+    EXPECT_EQ(state_of(with_parts({kOnlining, kOnlining})), kOnlining);
+}
+
+TEST(CompositionState, OneThatLostAPartIsDegraded) {
+    EXPECT_EQ(state_of(with_parts({kOnline, kFailed})), kDegraded);
+    EXPECT_EQ(lasting_size(with_parts({kOnline, kFailed})), kCxlGranule);
+}
+
+TEST(CompositionState, ReleaseIsOverWhenTheLastPartIs) {
+    Composition c = with_parts({kErasing, kDraining, kReleased});
+    c.release_requested = true;
+    EXPECT_EQ(state_of(c), kDraining);
+    c.parts[1].state = kReleased;
+    EXPECT_EQ(state_of(c), kErasing);
+    c.parts[0].state = kReleased;
+    EXPECT_EQ(state_of(c), kReleased);
+    c.failed = true;
+    EXPECT_EQ(state_of(c), kFailed);
 }
 
 // Invariant 4: no unbind without a drain before it; invariant 2: no end of a bound one without an erase.

@@ -64,9 +64,11 @@ Composition composition(int n, std::uint8_t vcs, std::uint8_t vppb, std::uint16_
     Composition c;
     c.id = CompositionId(fmt::format("c-{}", n));
     c.host = HostId(vcs == 0 ? "host0" : "host1");
-    c.memory = {kDevice, LdId{ld}};
-    c.where = {kSwitch, vcs, vppb};
-    c.port = kPort;
+    Part part;
+    part.memory = {kDevice, LdId{ld}};
+    part.where = {kSwitch, vcs, vppb};
+    part.port = kPort;
+    c.parts = {part};
     return c;
 }
 
@@ -101,8 +103,8 @@ TEST_F(InventoryTest, ClaimsFromBeforeTheFirstReadingHoldAfterIt) {
     ASSERT_TRUE(fresh.claim(composition(1, 0, 0, 0)));
     EXPECT_FALSE(fresh.claim(composition(2, 1, 1, 0)));
     hardware.show(fresh);
-    EXPECT_EQ(fresh.ld({kDevice, LdId{0}})->composition, CompositionId("c-1"));
-    EXPECT_EQ(fresh.vppb({kSwitch, 0, 0})->composition, CompositionId("c-1"));
+    EXPECT_EQ(fresh.ld({kDevice, LdId{0}})->owner, (PartId{CompositionId("c-1"), 0}));
+    EXPECT_EQ(fresh.vppb({kSwitch, 0, 0})->owner, (PartId{CompositionId("c-1"), 0}));
 }
 
 TEST_F(InventoryTest, BoundMemoryIsNotClean) {
@@ -146,7 +148,7 @@ TEST_F(InventoryTest, OneSerialNumberOnTwoPortsIsRefused) {
 
 TEST_F(InventoryTest, CarveHoldsItsLdsUntilItIsDone) {
     Composition c = composition(1, 0, 0, 0);
-    c.carve = Carve{{{LdId{0}, mebibytes(256)}, {LdId{1}, mebibytes(256)}},
+    c.parts[0].carve = Carve{{{LdId{0}, mebibytes(256)}, {LdId{1}, mebibytes(256)}},
                     {{LdId{0}, mebibytes(512)}, {LdId{1}, Bytes{}}},
                     false};
     ASSERT_TRUE(inventory.claim(c));
@@ -155,7 +157,7 @@ TEST_F(InventoryTest, CarveHoldsItsLdsUntilItIsDone) {
     EXPECT_EQ(unallocated(*inventory.device(kDevice)), mebibytes(2048 - 512 - 256 - 512));
     inventory.resize({kDevice, LdId{0}}, mebibytes(512), {});
     inventory.resize({kDevice, LdId{1}}, Bytes{}, {});
-    inventory.carved(c.id);
+    inventory.carved({c.id, 0});
     EXPECT_EQ(use(1), LdUse::kUnallocated);
     EXPECT_EQ(use(0), LdUse::kReserved);
 }
@@ -170,10 +172,10 @@ class InventoryProperty : public ::testing::TestWithParam<unsigned> {
         Composition c =
             composition(next++, static_cast<std::uint8_t>(pick(2)), static_cast<std::uint8_t>(pick(kVppbs)),
                         static_cast<std::uint16_t>(pick(kLds)));
-        const LogicalDevice* ld = inventory.ld(c.memory);
-        const bool bound_elsewhere = ld->bound_at && *ld->bound_at != c.where;
-        const Vppb* vppb = inventory.vppb(c.where);
-        const bool vppb_taken = vppb->status != BindingStatus::kUnbound && ld->bound_at != c.where;
+        const LogicalDevice* ld = inventory.ld(c.parts[0].memory);
+        const bool bound_elsewhere = ld->bound_at && *ld->bound_at != c.parts[0].where;
+        const Vppb* vppb = inventory.vppb(c.parts[0].where);
+        const bool vppb_taken = vppb->status != BindingStatus::kUnbound && ld->bound_at != c.parts[0].where;
         if (bound_elsewhere || vppb_taken || ld->quarantined) return;  // placement would not offer it
         if (inventory.claim(c)) live[c.id] = c;
     }
@@ -186,12 +188,12 @@ class InventoryProperty : public ::testing::TestWithParam<unsigned> {
     void bind() {
         if (live.empty()) return;
         const Composition& c = std::next(live.begin(), pick(live.size()))->second;
-        if (hardware.sizes[c.memory.ld.value].value == 0) return;
-        Vppb& one = hardware.vcss[c.where.vcs].vppbs[c.where.vppb];
+        if (hardware.sizes[c.parts[0].memory.ld.value].value == 0) return;
+        Vppb& one = hardware.vcss[c.parts[0].where.vcs].vppbs[c.parts[0].where.vppb];
         one.status = BindingStatus::kBoundLd;
         one.port = kPort;
-        one.ld = c.memory.ld;
-        inventory.apply(kSwitch, c.where.vcs, hardware.vcss[c.where.vcs].vppbs);
+        one.ld = c.parts[0].memory.ld;
+        inventory.apply(kSwitch, c.parts[0].where.vcs, hardware.vcss[c.parts[0].where.vcs].vppbs);
     }
     void unbind() {
         const auto vcs = static_cast<std::uint8_t>(pick(2));

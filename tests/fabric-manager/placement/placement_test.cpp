@@ -49,15 +49,33 @@ class PlacementTest : public ::testing::Test {
                              {{kWholeDevice, SerialNumber{port * 0x100u}, kCxlGranule * units}}};
         ASSERT_TRUE(inventory.apply(kSwitch, device));
     }
-    Outcome<Placement> ask(std::uint64_t units) { return place(inventory, kHost, kCxlGranule * units); }
+    PlacementRequest request(std::uint64_t units) {
+        PlacementRequest request;
+        request.host = kHost;
+        request.size = kCxlGranule * units;
+        return request;
+    }
+    // One that has to come from one device.
+    Outcome<PartPlacement> ask(std::uint64_t units) {
+        PlacementRequest one = request(units);
+        one.policy.max_devices = 1;
+        Outcome<Plan> plan = place(inventory, one);
+        if (!plan) return std::unexpected(plan.error());
+        return plan->parts.at(0);
+    }
     std::string refusal(std::uint64_t units) { return ask(units).error().code; }
     // Takes the LD and the vPPB of a placement.
-    void take(const Placement& placement, std::string id) {
+    void take(const PartPlacement& placement, std::string id, std::optional<std::string> tenant = {}) {
         Composition c;
         c.id = CompositionId(std::move(id));
-        c.memory = placement.memory;
-        c.where = placement.where;
-        c.carve = placement.carve;
+        c.host = kHost;
+        c.tenant = std::move(tenant);
+        Part part;
+        part.size = placement.size;
+        part.memory = placement.memory;
+        part.where = placement.where;
+        part.carve = placement.carve;
+        c.parts = {part};
         ASSERT_TRUE(inventory.claim(c));
     }
     Inventory inventory;
@@ -65,7 +83,7 @@ class PlacementTest : public ::testing::Test {
 
 TEST_F(PlacementTest, FreeLdOfExactlyTheSizeIsTaken) {
     add_mld(2, {2, 1});
-    const Outcome<Placement> placement = ask(1);
+    const Outcome<PartPlacement> placement = ask(1);
     ASSERT_TRUE(placement);
     EXPECT_EQ(placement->memory.ld, LdId{1});
     EXPECT_EQ(placement->serial, SerialNumber{0x202});
@@ -95,7 +113,7 @@ TEST_F(PlacementTest, WholeSldIsTakenOnlyForItsSize) {
 
 TEST_F(PlacementTest, SlotOfAnMldIsAllocated) {
     add_mld(2, {1, 0}, 3);
-    const Outcome<Placement> placement = ask(2);
+    const Outcome<PartPlacement> placement = ask(2);
     ASSERT_TRUE(placement && placement->carve);
     EXPECT_EQ(placement->memory.ld, LdId{1});
     EXPECT_EQ(placement->carve->after, (std::vector<LdSize>{{LdId{1}, kCxlGranule * 2}}));
@@ -103,7 +121,7 @@ TEST_F(PlacementTest, SlotOfAnMldIsAllocated) {
 
 TEST_F(PlacementTest, FreeLdsAreJoined) {
     add_mld(2, {1, 1, 1});
-    const Outcome<Placement> placement = ask(3);
+    const Outcome<PartPlacement> placement = ask(3);
     ASSERT_TRUE(placement && placement->carve);
     EXPECT_EQ(placement->carve->after,
               (std::vector<LdSize>{{LdId{0}, kCxlGranule * 3}, {LdId{1}, Bytes{}}, {LdId{2}, Bytes{}}}));
@@ -113,7 +131,7 @@ TEST_F(PlacementTest, FreeLdsAreJoined) {
 
 TEST_F(PlacementTest, LargerLdIsShrunk) {
     add_mld(2, {4});
-    const Outcome<Placement> placement = ask(1);
+    const Outcome<PartPlacement> placement = ask(1);
     ASSERT_TRUE(placement && placement->carve);
     EXPECT_EQ(placement->carve->after, (std::vector<LdSize>{{LdId{0}, kCxlGranule}}));
 }
@@ -121,16 +139,16 @@ TEST_F(PlacementTest, LargerLdIsShrunk) {
 TEST_F(PlacementTest, LdsInUseAreNotTouchedByACarve) {
     add_mld(2, {1, 1, 1});
     take(*ask(1), "c-1");
-    const Outcome<Placement> placement = ask(2);
+    const Outcome<PartPlacement> placement = ask(2);
     ASSERT_TRUE(placement && placement->carve);
     for (const LdSize& one : placement->carve->after) EXPECT_NE(one.ld, LdId{0});
 }
 
 TEST_F(PlacementTest, TwoPlacementsNeverShareMemoryOrVppb) {
     add_mld(2, {1, 0, 0}, 1);
-    const Placement first = *ask(1);
+    const PartPlacement first = *ask(1);
     take(first, "c-1");
-    const Placement second = *ask(1);
+    const PartPlacement second = *ask(1);
     EXPECT_NE(first.memory, second.memory);
     EXPECT_NE(first.where, second.where);
     take(second, "c-2");
@@ -152,9 +170,13 @@ TEST_F(PlacementTest, QuarantinedMemoryIsNotGivenOut) {
 TEST_F(PlacementTest, RefusalsAreTyped) {
     add_mld(2, {1, 1});
     EXPECT_EQ(refusal(0), problem::kSizeZero);
-    EXPECT_EQ(place(inventory, kHost, Bytes{4096}).error().code, problem::kSizeNotMultiple);
-    EXPECT_EQ(place(inventory, HostId("nobody"), kCxlGranule).error().code, problem::kUnknownHost);
-    EXPECT_EQ(refusal(3), problem::kExceedsLargestDevice);
+    PlacementRequest odd = request(1);
+    odd.size = Bytes{4096};
+    EXPECT_EQ(place(inventory, odd).error().code, problem::kSizeNotMultiple);
+    PlacementRequest nobody = request(1);
+    nobody.host = HostId("nobody");
+    EXPECT_EQ(place(inventory, nobody).error().code, problem::kUnknownHost);
+    EXPECT_EQ(refusal(3), problem::kExceedsFree);
     take(*ask(1), "c-1");
     EXPECT_EQ(refusal(2), problem::kExceedsFree);
     add_mld(3, {2});
@@ -163,13 +185,9 @@ TEST_F(PlacementTest, RefusalsAreTyped) {
     EXPECT_EQ(refusal(1), problem::kNoFreeVppb);
 }
 
-TEST_F(PlacementTest, MemoryOfSeveralDevicesIsNotAddedUp) {
+TEST_F(PlacementTest, MemoryOfSeveralDevicesIsNotAddedUpForOneThatMustBeOnOne) {
     add_mld(2, {2});
-    add_mld(3, {2});
-    take(*ask(1), "c-1");
-    take(*place(inventory, kHost, kCxlGranule), "c-2");
-    show_vppbs(4);
-    add_mld(4, {1, 1, 1});
+    add_mld(3, {3});
     EXPECT_EQ(refusal(4), problem::kExceedsLargestDevice);
     EXPECT_TRUE(ask(3));
 }
@@ -179,7 +197,9 @@ TEST_F(PlacementTest, HostBehindASwitchThatIsDownIsNotReachable) {
     inventory.switch_down(kSwitch, "no answer");
     EXPECT_EQ(refusal(1), problem::kHostNotReachable);
     inventory.add_host(HostId("alone"), {});
-    EXPECT_EQ(place(inventory, HostId("alone"), kCxlGranule).error().code, problem::kHostNotReachable);
+    PlacementRequest alone = request(1);
+    alone.host = HostId("alone");
+    EXPECT_EQ(place(inventory, alone).error().code, problem::kHostNotReachable);
 }
 
 }  // namespace

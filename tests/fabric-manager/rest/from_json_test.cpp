@@ -86,8 +86,9 @@ TEST(ObservedJson, AFullReportIsRead) {
     const auto report = read_observed_report(R"({
         "agent_version":"0.1.0","boot_id":"b1","revision_seen":12,"new_in_a_later_agent":true,
         "memdevs":[{"name":"mem0","serial":"0x4d54000100000001","size":268435456}],
-        "compositions":[{"id":"c-1","serial":"0x4d54000100000001","state":"draining","node":1,
-            "region":"region0","online_bytes":134217728,"error":{"code":"busy","detail":"held"},
+        "windows":[{"name":"decoder0.0","ways":2,"size":4294967296,"largest_free":268435456}],
+        "regions":[{"composition":"c-1","region":2,"serials":["0x4d54000100000001"],"state":"draining","node":1,
+            "name":"region0","online_bytes":134217728,"error":{"code":"busy","detail":"held"},
             "holders":[{"block":"memory32","pid":12,"command":"redis","bytes":4096},
                        {"block":"memory33","pid":null}]}],
         "warnings":[{"code":"auto-online","detail":"the distribution onlines memory by itself"}]})");
@@ -96,8 +97,10 @@ TEST(ObservedJson, AFullReportIsRead) {
     EXPECT_EQ(report->revision_seen, 12U);
     ASSERT_EQ(report->memdevs.size(), 1U);
     EXPECT_EQ(report->memdevs[0].serial.value, 0x4d54000100000001ULL);
-    ASSERT_EQ(report->compositions.size(), 1U);
-    const ObservedComposition& c = report->compositions[0];
+    EXPECT_EQ(report->windows, (std::vector<HostWindow>{{"decoder0.0", 2, gibibytes(4), mebibytes(256)}}));
+    ASSERT_EQ(report->regions.size(), 1U);
+    const ObservedRegion& c = report->regions[0];
+    EXPECT_EQ(c.id, (RegionId{CompositionId("c-1"), 2}));
     EXPECT_EQ(c.state, ObservedState::kDraining);
     EXPECT_EQ(c.node, 1);
     EXPECT_EQ(c.region, "region0");
@@ -112,18 +115,18 @@ TEST(ObservedJson, AFullReportIsRead) {
 TEST(ObservedJson, WrongReportsAreRefusedAndNameTheMember) {
     for (const auto* body :
          {"[]", "{}", R"({"boot_id":1})", R"({"boot_id":"b","revision_seen":-1})",
-          R"({"boot_id":"b","compositions":{}})", R"({"boot_id":"b","compositions":[{}]})",
-          R"({"boot_id":"b","compositions":[{"id":"c","serial":"0x1","state":"flying"}]})",
-          R"({"boot_id":"b","compositions":[{"id":"c","serial":1.5,"state":"online"}]})",
-          R"({"boot_id":"b","compositions":[{"id":"c","serial":"0x1","state":"online","node":-1}]})",
-          R"({"boot_id":"b","compositions":[{"id":"c","serial":"0x1","state":"online","node":99999999999}]})",
+          R"({"boot_id":"b","regions":{}})", R"({"boot_id":"b","regions":[{}]})",
+          R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"flying"}]})",
+          R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":[1.5],"state":"online"}]})",
+          R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"online","node":-1}]})",
+          R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"online","node":99999999999}]})",
           R"({"boot_id":"b","memdevs":[{"name":"mem0","serial":"0x1","size":-1}]})"}) {
         const auto report = read_observed_report(body);
         ASSERT_FALSE(report) << body;
         EXPECT_EQ(report.error().code, "invalid-request") << body;
     }
     const auto report = read_observed_report(
-        R"({"boot_id":"b","compositions":[{"id":"c","serial":"0x1","state":"flying"}]})");
+        R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"flying"}]})");
     EXPECT_NE(report.error().detail.find("compositions[0].state"), std::string::npos)
         << report.error().detail;
 }

@@ -34,18 +34,22 @@ Composition full_composition() {
     c.state = CompositionState::kOnline;
     c.revision = 17;
     c.reason = Reason{"bind-refused", "the switch said no"};
-    c.memory = {DeviceId("mld-4d54000100000000"), LdId{0}};
-    c.serial = {0x4d54000100000001ULL};
-    c.where = {SwitchId("switch0"), 0, 1};
-    c.node = 1;
-    c.region = "region0";
+    Part part;
+    part.size = c.size;
+    part.state = CompositionState::kOnline;
+    part.memory = {DeviceId("mld-4d54000100000000"), LdId{0}};
+    part.serial = {0x4d54000100000001ULL};
+    part.where = {SwitchId("switch0"), 0, 1};
+    part.node = 1;
+    part.region_name = "region0";
+    part.waiting_for = "the agent of host0 to online the memory";
+    part.holders = {{"memory32", 12, "redis-server", mebibytes(1)}, {"memory33", std::nullopt, "", {}}};
+    c.parts = {part};
     c.ttl = std::chrono::seconds(60);
     c.expires = Time(std::chrono::seconds(60));
-    c.waiting_for = "the agent of host0 to online the memory";
-    c.holders = {{"memory32", 12, "redis-server", mebibytes(1)}, {"memory33", std::nullopt, "", {}}};
     c.undone = {"unbound vPPB 1"};
-    c.steps = {{"place", Time{}, Time(std::chrono::microseconds(12'300)), ""},
-               {"bind", Time{}, std::nullopt, ""}};
+    c.steps = {{"place", 0, Time{}, Time(std::chrono::microseconds(12'300)), ""},
+               {"bind", 0, Time{}, std::nullopt, ""}};
     c.manager_overhead_ms = 3.2;
     return c;
 }
@@ -115,7 +119,7 @@ Device mld() {
     bound.serial = {0x4d54000100000001ULL};
     bound.use = LdUse::kBound;
     bound.planned = mebibytes(256);
-    bound.composition = CompositionId("c-1");
+    bound.owner = PartId{CompositionId("c-1"), 0};
     bound.bound_at = VppbAddress{SwitchId("switch0"), 0, 1};
     device.lds = {bound, LogicalDevice{}};
     return device;

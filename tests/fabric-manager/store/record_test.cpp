@@ -17,12 +17,31 @@ Composition full() {
     c.state = CompositionState::kDraining;
     c.revision = 17;
     c.reason = Reason{"bind-refused", "because"};
-    c.memory = {DeviceId("mld-1"), LdId{3}};
-    c.serial = SerialNumber{0xffff'ffff'ffff'fffe};
-    c.port = 4;
-    c.where = {SwitchId("switch0"), 1, 2};
-    c.node = 1;
-    c.region = "region0";
+    c.placement = {PlacementKind::kBandwidth, 2, 4, 50, 75, true, true, true};
+    Part part;
+    part.number = 3;
+    part.region = 2;
+    part.size = mebibytes(256);
+    part.state = CompositionState::kDraining;
+    part.reason = Reason{"device-vanished", "gone"};
+    part.memory = {DeviceId("mld-1"), LdId{3}};
+    part.serial = SerialNumber{0xffff'ffff'ffff'fffe};
+    part.port = 4;
+    part.where = {SwitchId("switch0"), 1, 2};
+    part.node = 1;
+    part.region_name = "region0";
+    part.release_requested = true;
+    part.forced = true;
+    part.replacement = true;
+    part.carve = Carve{{{LdId{3}, Bytes{}}}, {{LdId{3}, mebibytes(512)}}, true};
+    part.drain_deadline = t;
+    part.offline_revision = 12;
+    part.boot_id = "b";
+    part.erased = true;
+    c.parts = {part, Part{}};
+    c.next_part = 4;
+    c.failed = true;
+    c.was_online = true;
     c.created = t;
     c.updated = t + std::chrono::milliseconds(1);
     c.ttl = std::chrono::seconds(60);
@@ -30,16 +49,9 @@ Composition full() {
     c.forced = true;
     c.adopted = true;
     c.release_requested = true;
-    c.waiting_for = "the agent";
-    c.holders = {{"memory32", 12, "redis", mebibytes(128)}, {"memory33", std::nullopt, "", Bytes{}}};
     c.undone = {"bind"};
-    c.steps = {{"place", t, t, "LD 3"}, {"bind", t, std::nullopt, ""}};
+    c.steps = {{"place", 0, t, t, "LD 3"}, {"bind", 3, t, std::nullopt, ""}};
     c.manager_overhead_ms = 3.25;
-    c.carve = Carve{{{LdId{3}, Bytes{}}}, {{LdId{3}, mebibytes(512)}}, true};
-    c.drain_deadline = t;
-    c.offline_revision = 12;
-    c.boot_id = "b";
-    c.erased = true;
     c.phase_started = t;
     c.phase_waited_ms = 1.5;
     return c;
@@ -50,6 +62,25 @@ TEST(Record, CompositionIsReadBackAsItWasWritten) {
     EXPECT_EQ(*decode_composition(encode_record(c)), c);
     const Composition empty;
     EXPECT_EQ(*decode_composition(encode_record(empty)), empty);
+}
+
+TEST(Record, RecordOfSchemaVersion2IsReadAsACompositionOfOnePart) {
+    const Result<Composition> read = decode_composition(
+        R"({"id":"c-1","sequence":4,"host":"host0","size":268435456,"state":"Online","revision":6,)"
+        R"("device":"mld-1","ld":0,"serial":7,"port":2,"switch":"switch0","vcs":0,"vppb":1,"created":1,)"
+        R"("updated":2,"phase_started":0,"node":1,"region":"region0","boot_id":"b","waiting_for":"x",)"
+        R"("steps":[{"name":"bind","started":1,"ended":2}]})");
+    ASSERT_TRUE(read) << read.error().message;
+    ASSERT_EQ(read->parts.size(), 1u);
+    const Part& part = read->parts[0];
+    EXPECT_EQ(part.size, mebibytes(256));
+    EXPECT_EQ(part.state, CompositionState::kOnline);
+    EXPECT_EQ(part.where, (VppbAddress{SwitchId("switch0"), 0, 1}));
+    EXPECT_EQ(part.region_name, "region0");
+    EXPECT_EQ(part.boot_id, "b");
+    EXPECT_TRUE(read->was_online);
+    EXPECT_EQ(read->next_part, 1u);
+    EXPECT_EQ(state_of(*read), CompositionState::kOnline);
 }
 
 TEST(Record, EventIsReadBackAsItWasWritten) {

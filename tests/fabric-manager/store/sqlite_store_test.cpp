@@ -43,7 +43,7 @@ class SqliteStoreTest : public ::testing::Test {
         CompositionChange change;
         change.composition.id = CompositionId(std::move(id));
         change.composition.revision = revision;
-        change.composition.waiting_for = std::move(note);
+        change.composition.tenant = std::move(note);
         mutation.compositions.push_back(std::move(change));
         return mutation;
     }

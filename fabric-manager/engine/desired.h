@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "fabric-manager/model/agent.h"
+#include "fabric-manager/model/composition.h"
+
+namespace memtide::fm {
+
+// What the host's agent shall be told of a composition, by region: online once all parts of the region are
+// bound, offline as soon as one of them has to go, nothing before and after. Pure.
+std::vector<DesiredRegion> desired_regions(const Composition& composition);
+
+}  // namespace memtide::fm

@@ -1,0 +1,84 @@
+// Looking for memory in place of what was lost.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/log/log.h"
+#include "fabric-manager/engine/core.h"
+#include "fabric-manager/engine/steps.h"
+
+namespace memtide::fm {
+
+void Core::heal_all() {
+    for (const CompositionId& id : degraded_) {
+        const EntryPtr entry = find(id);
+        if (!entry || entry->healing) continue;
+        entry->healing = true;
+        spawn(heal(entry));
+    }
+}
+
+Async<> Core::heal(EntryPtr entry) {
+    struct Healing {
+        Entry& entry;
+        ~Healing() { entry.healing = false; }
+    };
+    const Healing healing{*entry};
+    std::string refused;
+    std::vector<PartId> claimed;
+    Change change = [&](Draft& draft) {
+        Composition& c = draft.c;
+        if (c.state != CompositionState::kDegraded || !c.placement.reprovide) return false;
+        PlacementRequest request = placement_request(
+            {c.host, c.size - lasting_size(c), c.placement, c.tenant, {}, std::nullopt});
+        const auto stay = std::ranges::count_if(c.parts, is_lasting);
+        request.most_parts =
+            static_cast<std::uint8_t>(kMostParts - std::min<std::ptrdiff_t>(stay, kMostParts));
+        Outcome<Plan> plan = place(inventory_, request);
+        if (!plan) {
+            refused = plan.error().detail;
+            return false;
+        }
+        const std::uint32_t first = c.next_part;
+        forget_ended_parts(entry, c);
+        add_parts(c, *std::move(plan), now());
+        std::string where;
+        for (Part& part : c.parts) {
+            if (part.number < first) continue;
+            part.replacement = true;
+            where += fmt::format("{}{} of {}", where.empty() ? "" : ", ", format_bytes(part.size),
+                                 part.memory.device.value);
+            claimed.push_back({c.id, part.number});
+        }
+        if (!inventory_.claim(c)) {
+            claimed.clear();
+            return false;
+        }
+        if (c.phase_started == Time{}) c.phase_started = now();
+        Event event;
+        event.time = now();
+        event.type = "composition.reprovided";
+        event.composition = c.id;
+        event.host = c.host;
+        event.detail = "what it lost is replaced by " + where;
+        draft.events.push_back(std::move(event));
+        return true;
+    };
+    const Result<> durable = co_await journal(entry, std::move(change));
+    if (!durable)
+        for (const PartId& id : claimed) inventory_.release(id);
+    if (durable && !claimed.empty()) {
+        entry->heal_trouble.clear();
+        kick(entry);
+    }
+    if (refused.empty() || refused == entry->heal_trouble) co_return;
+    entry->heal_trouble = refused;
+    Event event;
+    event.type = "composition.reprovide-waits";
+    event.composition = entry->c.id;
+    event.host = entry->c.host;
+    event.detail = "what it lost cannot be replaced yet: " + refused;
+    emit(std::move(event));
+}
+
+}  // namespace memtide::fm

@@ -1,0 +1,59 @@
+#include "fabric-manager/engine/shrink.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <optional>
+
+namespace memtide::fm {
+
+namespace {
+
+using Regions = std::vector<std::pair<std::uint32_t, Bytes>>;
+
+Regions lasting_regions(const Composition& c) {
+    std::map<std::uint32_t, Bytes> sizes;
+    for (const Part& part : c.parts)
+        if (is_lasting(part)) sizes[part.region] += part.size;
+    return {sizes.begin(), sizes.end()};
+}
+
+// Subsets as bits: there are at most kMostParts regions.
+Bytes size_of(const Regions& regions, unsigned subset) {
+    Bytes size;
+    for (std::size_t i = 0; i < regions.size(); ++i)
+        if ((subset >> i & 1) != 0) size += regions[i].second;
+    return size;
+}
+
+}  // namespace
+
+Shrink choose_shrink(const Composition& c, Bytes less) {
+    const Regions regions = lasting_regions(c);
+    std::optional<unsigned> best;
+    const auto key = [&](unsigned subset) {
+        return std::pair(size_of(regions, subset).value, std::popcount(subset));
+    };
+    for (unsigned subset = 1; subset < 1U << regions.size(); ++subset)
+        if (size_of(regions, subset) >= less && (!best || key(subset) < key(*best))) best = subset;
+    Shrink result;
+    if (!best) return result;
+    for (std::size_t i = 0; i < regions.size(); ++i)
+        if ((*best >> i & 1) != 0) result.regions.insert(regions[i].first);
+    result.excess = size_of(regions, *best) - less;
+    return result;
+}
+
+std::vector<std::string> sizes_below(const Composition& c) {
+    const Regions regions = lasting_regions(c);
+    std::set<std::uint64_t, std::greater<>> sizes;
+    for (unsigned subset = 1; subset + 1 < 1U << regions.size(); ++subset)
+        sizes.insert(size_of(regions, subset).value);
+    std::vector<std::string> result;
+    for (const std::uint64_t size : sizes) result.push_back(format_bytes(Bytes{size}));
+    if (result.empty()) result.emplace_back("none");
+    return result;
+}
+
+}  // namespace memtide::fm

@@ -1,0 +1,66 @@
+// What the job of a part looks at: the switch's side of it, and the agent's.
+#include <algorithm>
+
+#include "fabric-manager/engine/core.h"
+#include "fabric-manager/engine/desired.h"
+
+namespace memtide::fm {
+
+SwitchView Core::switch_view(const PartRef& ref) const {
+    const Part& part = ref.part();
+    SwitchView view;
+    const Switch* owner = inventory_.find_switch(part.where.switch_id);
+    const SwitchState& state = *switches_.at(part.where.switch_id);
+    if (owner == nullptr || !owner->up || !owner->inventoried || state.doubtful) {
+        if (owner != nullptr) view.trouble = owner->error;
+        return view;
+    }
+    view.known = true;
+    const Device* device = inventory_.device(part.memory.device);
+    view.device_present = device != nullptr && device->present && device->switch_id == owner->id &&
+                          device->port == part.port;
+    if (const LogicalDevice* ld = inventory_.ld(part.memory)) {
+        view.ld_size = ld->size;
+        view.ld_clean = ld->clean && !ld->quarantined;
+        view.ld_elsewhere = ld->bound_at && *ld->bound_at != part.where;
+    }
+    const std::optional<SteadyTime>& missed = ref.job().missed;
+    view.gone_for_long = missed && state.read_began >= *missed + config_.timing.gone_after;
+    const Vppb* vppb = inventory_.vppb(part.where);
+    if (vppb == nullptr) return view;
+    switch (vppb->status) {
+        case BindingStatus::kUnbound:
+            view.vppb = VppbView::kFree;
+            break;
+        case BindingStatus::kInProgress:
+            view.vppb = VppbView::kBusy;
+            break;
+        case BindingStatus::kBoundPort:
+            view.vppb = vppb->port == part.port && part.memory.ld == kWholeDevice ? VppbView::kOurs
+                                                                                  : VppbView::kOther;
+            break;
+        case BindingStatus::kBoundLd:
+            view.vppb = vppb->port == part.port && vppb->ld == part.memory.ld ? VppbView::kOurs
+                                                                              : VppbView::kOther;
+            break;
+    }
+    return view;
+}
+
+AgentView Core::agent_view(const PartRef& ref) const {
+    const Composition& c = ref.entry->c;
+    const AgentState& agent = *agents_.at(c.host);
+    AgentView view{agent.reported, agent.boot_id, agent.revision_seen, std::nullopt, false, {}};
+    const RegionId id{c.id, ref.part().region};
+    const auto own = agent.regions.find(id);
+    if (own != agent.regions.end()) view.region = own->second;
+    const std::vector<DesiredRegion> desired = desired_regions(c);
+    const auto told = std::ranges::find(desired, id, &DesiredRegion::id);
+    if (told != desired.end()) {
+        view.asked_online = told->online;
+        view.region_size = told->size;
+    }
+    return view;
+}
+
+}  // namespace memtide::fm

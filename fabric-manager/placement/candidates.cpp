@@ -1,0 +1,161 @@
+#include "fabric-manager/placement/candidates.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace memtide::fm {
+
+namespace {
+
+// Free vPPBs by switch, of the virtual switches that the host is attached to.
+Outcome<> find_vppbs(const Inventory& inventory, const Host& host, Candidates& out) {
+    std::vector<std::string> why;
+    for (const HostAttachment& at : host.attach) {
+        const Switch* owner = inventory.find_switch(at.switch_id);
+        if (owner == nullptr || !owner->inventoried || !owner->up) {
+            why.push_back(fmt::format("switch {} does not answer", at.switch_id.value));
+            continue;
+        }
+        const auto vcs = std::ranges::find(owner->vcss, at.vcs, &Vcs::id);
+        if (vcs == owner->vcss.end() || !vcs->enabled) {
+            why.push_back(fmt::format("switch {} has no enabled VCS {}", at.switch_id.value, at.vcs));
+            continue;
+        }
+        std::vector<VppbAddress>& free = out.vppbs[at.switch_id];
+        for (const Vppb& vppb : vcs->vppbs)
+            if (vppb.status == BindingStatus::kUnbound && !vppb.owner)
+                free.push_back({at.switch_id, at.vcs, vppb.id});
+    }
+    if (!out.vppbs.empty()) return {};
+    if (host.attach.empty()) why.emplace_back("the configuration attaches it to no switch");
+    return refuse(problem::kHostNotReachable,
+                  fmt::format("host {} cannot get memory now: {}", host.id.value, fmt::join(why, "; ")),
+                  ErrorCode::kUnavailable);
+}
+
+// What the host has already, where.
+struct HostUse {
+    Bytes total;
+    std::map<DeviceId, Bytes> by_device;
+    std::map<SwitchId, Bytes> by_switch;
+};
+HostUse use_of(const Inventory& inventory, const HostId& host) {
+    HostUse use;
+    for (const Inventory::Claim* claim : inventory.claims_of(host)) {
+        use.total += claim->size;
+        use.by_device[claim->memory.device] += claim->size;
+        use.by_switch[claim->where.switch_id] += claim->size;
+    }
+    return use;
+}
+
+// How much more fits under a limit of `percent` of `total`, when `has` is there already.
+Bytes room_under(std::uint8_t percent, Bytes total, Bytes has) {
+    if (percent >= 100) return total;
+    const Bytes allowed{total.value / 100 * percent + total.value % 100 * percent / 100};
+    return allowed > has ? allowed - has : Bytes{};
+}
+
+Bytes value_or_zero(const auto& map, const auto& key) {
+    const auto found = map.find(key);
+    return found == map.end() ? Bytes{} : found->second;
+}
+
+// Another tenant that has memory of the device.
+std::optional<std::string> stranger_on(const Inventory& inventory, const Device& device,
+                                       const std::optional<std::string>& tenant) {
+    for (const LogicalDevice& ld : device.lds) {
+        if (!ld.owner) continue;
+        const Inventory::Claim* claim = inventory.claim_of(*ld.owner);
+        if (claim != nullptr && claim->tenant != tenant) return claim->tenant.value_or("nobody in particular");
+    }
+    return std::nullopt;
+}
+
+class Finder {
+  public:
+    Finder(const Inventory& inventory, const PlacementRequest& request, Candidates& out)
+        : inventory_(inventory), request_(request), out_(out), use_(use_of(inventory, request.host)) {}
+
+    void add_switch(const SwitchId& id) {
+        const PlacementPolicy& policy = request_.policy;
+        if (policy.max_percent_per_switch < 100)
+            out_.most_per_switch[id] = room_under(policy.max_percent_per_switch, use_.total + request_.size,
+                                                  value_or_zero(use_.by_switch, id));
+        for (const Device* device : inventory_.devices_behind(id)) add(*device);
+    }
+
+  private:
+    void exclude(const Device& device, std::string constraint, std::string detail) {
+        out_.excluded.push_back({device.id.value, std::move(constraint), std::move(detail)});
+    }
+
+    void add(const Device& device) {
+        const PoolDevice& sums = inventory_.sums(device);
+        out_.free += sums.free;
+        out_.largest_device = std::max(out_.largest_device, device.size);
+        if (sums.largest_free.value == 0) return exclude_full(device, sums);
+        if (request_.policy.exclusive_devices)
+            if (const auto stranger = stranger_on(inventory_, device, request_.tenant)) {
+                out_.limited = true;
+                return exclude(device, "exclusive-devices",
+                               fmt::format("tenant {} has memory of it", *stranger));
+            }
+        if (out_.vppbs.at(device.switch_id).empty())
+            return exclude(device, "no-free-vppb",
+                           fmt::format("{} could be had, but all vPPBs of the host at {} are bound or claimed",
+                                       format_bytes(sums.largest_free), device.switch_id.value));
+        Candidate candidate{&device, sums.largest_free, sums.free,
+                            1 - static_cast<double>(sums.free.value) /
+                                    static_cast<double>(std::max<std::uint64_t>(sums.capacity.value, 1))};
+        if (limit(candidate)) out_.devices.push_back(candidate);
+    }
+
+    void exclude_full(const Device& device, const PoolDevice& sums) {
+        exclude(device, "no-memory",
+                sums.free.value == 0
+                    ? "all of it is given out"
+                    : fmt::format("{} of it are free, but no LD is", format_bytes(sums.free)));
+    }
+
+    // Cuts it to the limits; false when nothing is left.
+    bool limit(Candidate& candidate) {
+        const std::uint8_t percent = request_.policy.max_percent_per_device;
+        if (percent >= 100) return true;
+        const Device& device = *candidate.device;
+        const Bytes has = value_or_zero(use_.by_device, device.id);
+        Bytes room = room_under(percent, use_.total + request_.size, has);
+        room = device.granularity * (room / device.granularity);
+        if (room >= candidate.most) return true;
+        out_.limited = true;
+        candidate.most = room;
+        if (room.value != 0 && device.kind == DeviceKind::kMld) return true;
+        exclude(device, "max-percent-per-device",
+                fmt::format("the host has {} of it, and at most {} % of its memory may be behind one device",
+                            format_bytes(has), percent));
+        return false;
+    }
+
+    const Inventory& inventory_;
+    const PlacementRequest& request_;
+    Candidates& out_;
+    HostUse use_;
+};
+
+}  // namespace
+
+Outcome<Candidates> find_candidates(const Inventory& inventory, const PlacementRequest& request) {
+    const Host* host = inventory.host(request.host);
+    if (host == nullptr)
+        return refuse(problem::kUnknownHost, fmt::format("no host named {}", request.host.value),
+                      ErrorCode::kNotFound);
+    Candidates out;
+    if (Outcome<> ok = find_vppbs(inventory, *host, out); !ok) return std::unexpected(ok.error());
+    Finder finder(inventory, request, out);
+    for (const auto& [id, vppbs] : out.vppbs) finder.add_switch(id);
+    return out;
+}
+
+}  // namespace memtide::fm

@@ -240,7 +240,7 @@ asio::awaitable<Result<>> Client::Impl::connect() {
 asio::awaitable<Result<>> Client::Impl::receive(ResponseParser& parser, asio::steady_timer& deadline,
                                                 bool streaming) {
     const std::shared_ptr<Work> current = work;
-    std::array<char, 16 << 10> piece;  // NOLINT: filled by the read
+    std::array<char, 4 << 10> piece;  // NOLINT: filled by the read
     for (;;) {
         const auto [error, got] = co_await current->stream.read_some(asio::buffer(piece));
         if (current->timed_out || (error && error != asio::error::eof))

@@ -28,6 +28,9 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
     return logger;
 }
 
+// The level of the current logger, to be asked without a lock.
+std::atomic<Level> current_level{Level::kInfo};
+
 std::mutex logger_mutex;
 std::shared_ptr<spdlog::logger>& logger_slot() {
     static std::shared_ptr<spdlog::logger> logger =
@@ -110,18 +113,19 @@ std::string text_line(std::string_view event, Fields fields) {
     return line;
 }
 
-void write(spdlog::level::level_enum level, std::string_view event, Fields fields) {
-    const auto logger = current_logger();
-    if (!logger->should_log(level)) return;
+constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
+                                                 spdlog::level::warn, spdlog::level::err};
+
+void write(Level level, std::string_view event, Fields fields) {
+    if (!is_enabled(level)) return;
     const std::string line = format == Format::kJson ? json_line(event, fields) : text_line(event, fields);
-    logger->log(level, spdlog::string_view_t(line.data(), line.size()));
+    current_logger()->log(kLevels[static_cast<int>(level)], spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace
 
 void set_level(Level level) {
-    static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
-                                                            spdlog::level::warn, spdlog::level::err};
+    current_level = level;
     current_logger()->set_level(kLevels[static_cast<int>(level)]);
 }
 
@@ -129,6 +133,7 @@ void set_format(Format wanted) {
     format = wanted;
     current_logger()->set_pattern(pattern());
 }
+bool is_enabled(Level level) { return level >= current_level.load(std::memory_order_relaxed); }
 
 Result<> to_file(const std::string& path) {
     try {
@@ -142,9 +147,9 @@ Result<> to_file(const std::string& path) {
     }
 }
 
-void debug(std::string_view event, Fields fields) { write(spdlog::level::debug, event, fields); }
-void info(std::string_view event, Fields fields) { write(spdlog::level::info, event, fields); }
-void warning(std::string_view event, Fields fields) { write(spdlog::level::warn, event, fields); }
-void error(std::string_view event, Fields fields) { write(spdlog::level::err, event, fields); }
+void debug(std::string_view event, Fields fields) { write(Level::kDebug, event, fields); }
+void info(std::string_view event, Fields fields) { write(Level::kInfo, event, fields); }
+void warning(std::string_view event, Fields fields) { write(Level::kWarning, event, fields); }
+void error(std::string_view event, Fields fields) { write(Level::kError, event, fields); }
 
 }  // namespace memtide::log

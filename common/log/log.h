@@ -42,6 +42,8 @@ enum class Format {
 // Lines go to standard error, as logfmt until told otherwise. Thread safe.
 void set_level(Level level);
 void set_format(Format format);
+// Whether lines of this level are written at all: for lines whose fields cost something to make.
+bool is_enabled(Level level);
 // Sends lines to a file instead (opened for append); kIo when it cannot be opened.
 Result<> to_file(const std::string& path);
 

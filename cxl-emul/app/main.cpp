@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/daemon/exit_code.h"
+#include "cxl-emul/app/hosts_command.h"
 #include "cxl-emul/app/switch_command.h"
 #include "cxl-emul/rack/commands.h"
 
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     std::function<int()> chosen;
     emul::add_switch_command(app, chosen);
+    emul::add_hosts_command(app, chosen);
     emul::add_rack_commands(app, chosen);
     try {
         app.parse(argc, argv);

@@ -180,7 +180,7 @@ Result<> MediaFile::check() const {
     return {};
 }
 
-Result<> MediaFile::erase(Bytes offset, Bytes size, EraseControl& control) const {
+Result<> MediaFile::erase(Bytes offset, Bytes size, EraseControl& control) {
     if (auto there = check(); !there) return there;
     const std::uint64_t end = offset.value + size.value;
     auto written = data_ranges(fd_, path_, offset.value, end);

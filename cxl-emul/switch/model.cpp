@@ -52,6 +52,10 @@ void finish_unbind(SwitchModel& model, VppbId id, bool succeeded) {
 
 }  // namespace
 
+std::optional<std::size_t> reachable_device(const Port& port) {
+    return port.device_link_up ? port.device : std::nullopt;
+}
+
 bool Device::is_taken() const {
     return std::ranges::any_of(lds, [](const Ld& ld) { return ld.taken_by.has_value(); });
 }

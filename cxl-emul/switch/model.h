@@ -61,8 +61,12 @@ struct Port {
     std::optional<std::size_t> device;  // index into SwitchModel::devices
     bool perst_asserted = false;
     bool host_link_up = true;                              // of an upstream port
+    bool device_link_up = true;                            // of a downstream port
     std::map<std::uint16_t, std::uint32_t> config_writes;  // registers of the bridge that were written
 };
+
+// What is behind a port now: nothing while the link is down.
+std::optional<std::size_t> reachable_device(const Port& port);
 
 struct VirtualBridge {
     enum class State { kUnbound, kBinding, kBound, kUnbinding } state = State::kUnbound;

@@ -65,7 +65,7 @@ struct Operations::Running {
 };
 
 Operations::Operations(asio::any_io_executor strand, const SwitchConfig& config, SwitchModel& model,
-                       std::vector<std::shared_ptr<MediaFile>> media, std::shared_ptr<HotplugBackend> hotplug)
+                       std::vector<std::shared_ptr<Media>> media, std::shared_ptr<HotplugBackend> hotplug)
     : strand_(std::move(strand)),
       config_(config),
       model_(model),
@@ -106,6 +106,16 @@ void Operations::stop() {
     for (const auto& running : running_) running->interrupt();
 }
 
+void Operations::log_end(const Running& running, ReturnCode code) const {
+    if (!log::is_enabled(log::Level::kInfo)) return;
+    const Component::Background& background = component_of(model_, running.operation).background;
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - running.started);
+    log::info("background operation ended", {{"switch", config_.name},
+                                             {"operation", fmapi::to_string(background.opcode)},
+                                             {"code", fmapi::to_string(code)},
+                                             {"ms", took.count()}});
+}
+
 asio::awaitable<void> Operations::run(std::shared_ptr<Running> running, std::shared_ptr<void>) {
     ReturnCode code = ReturnCode::kInternalError;
     try {
@@ -113,12 +123,7 @@ asio::awaitable<void> Operations::run(std::shared_ptr<Running> running, std::sha
     } catch (const std::exception& e) {
         log::error("background operation failed", {{"switch", config_.name}, {"error", e.what()}});
     }
-    const Component::Background& background = component_of(model_, running->operation).background;
-    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - running->started);
-    log::info("background operation ended", {{"switch", config_.name},
-                                             {"operation", fmapi::to_string(background.opcode)},
-                                             {"code", fmapi::to_string(code)},
-                                             {"ms", took.count()}});
+    log_end(*running, code);
     finish(model_, running->operation, code);
     running_.remove(running);
 }
@@ -193,15 +198,19 @@ asio::awaitable<ReturnCode> Operations::unbind(Running& running, const UnbindOpe
 }
 
 asio::awaitable<ReturnCode> Operations::sanitize(Running& running, const SanitizeOperation& operation) {
-    if (!eraser_) eraser_.emplace(1);
     const Ld& ld = model_.devices[operation.device].lds[operation.ld];
     // The thread shares only what it needs: it must never be the one that destroys this object.
     auto erase = [media = media_[operation.device], control = running.erase, offset = ld.offset,
                   size = ld.size]() -> asio::awaitable<Result<>> {
         co_return media->erase(offset, size, *control);
     };
-    const auto erased =
-        co_await asio::co_spawn(eraser_->get_executor(), std::move(erase), asio::use_awaitable);
+    Result<> erased;
+    if (media_[operation.device]->erases_at_once()) {
+        erased = media_[operation.device]->erase(ld.offset, ld.size, *running.erase);
+    } else {
+        if (!eraser_) eraser_.emplace(1);
+        erased = co_await asio::co_spawn(eraser_->get_executor(), std::move(erase), asio::use_awaitable);
+    }
     if (!erased) {
         log::error("sanitize failed", {{"switch", config_.name},
                                        {"device", config_.devices[operation.device].name},

@@ -23,7 +23,7 @@ class Operations {
   public:
     // `media` is in the order of config.devices.
     Operations(boost::asio::any_io_executor strand, const SwitchConfig& config, SwitchModel& model,
-               std::vector<std::shared_ptr<MediaFile>> media, std::shared_ptr<HotplugBackend> hotplug);
+               std::vector<std::shared_ptr<Media>> media, std::shared_ptr<HotplugBackend> hotplug);
 
     // Runs an operation to its end. `owner` keeps what this refers to alive until then.
     void launch(const Operation& operation, std::shared_ptr<void> owner);
@@ -42,6 +42,7 @@ class Operations {
     struct Running;
 
     boost::asio::awaitable<void> run(std::shared_ptr<Running> running, std::shared_ptr<void> owner);
+    void log_end(const Running& running, fmapi::ReturnCode code) const;
     boost::asio::awaitable<fmapi::ReturnCode> carry_out(Running& running);
     boost::asio::awaitable<fmapi::ReturnCode> bind(Running& running, VppbId id);
     boost::asio::awaitable<fmapi::ReturnCode> unbind(Running& running, const UnbindOperation& operation);
@@ -53,7 +54,7 @@ class Operations {
     boost::asio::any_io_executor strand_;
     const SwitchConfig& config_;
     SwitchModel& model_;
-    std::vector<std::shared_ptr<MediaFile>> media_;
+    std::vector<std::shared_ptr<Media>> media_;
     std::shared_ptr<HotplugBackend> hotplug_;
     std::list<std::shared_ptr<Running>> running_;
     bool stopped_ = false;

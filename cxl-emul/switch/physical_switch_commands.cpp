@@ -55,7 +55,8 @@ fmapi::PhysicalPort state_of(const SwitchModel& model, std::uint8_t id) {
         return state;
     }
     const Port& port = model.ports[*index];
-    const bool present = port.config.host || port.device;
+    const auto device_index = reachable_device(port);
+    const bool present = port.config.host || device_index;
     const bool link_up = !port.perst_asserted && (port.config.host ? port.host_link_up : present);
     state.config_state = config_state(model, port);
     state.supported_cxl_modes = kCxl20Mode;
@@ -70,8 +71,8 @@ fmapi::PhysicalPort state_of(const SwitchModel& model, std::uint8_t id) {
     }
     state.link_flags = static_cast<std::uint16_t>((present ? fmapi::kLinkPresent : 0) |
                                                   (port.perst_asserted ? fmapi::kLinkPerstAsserted : 0));
-    if (port.device) {
-        const Device& device = model.devices[*port.device];
+    if (device_index) {
+        const Device& device = model.devices[*device_index];
         state.device_type =
             device.is_mld() ? fmapi::ConnectedDeviceType::kType3Mld : fmapi::ConnectedDeviceType::kType3Sld;
         state.supported_lds = device.is_mld() ? static_cast<std::uint8_t>(device.lds.size()) : 0;

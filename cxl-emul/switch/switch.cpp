@@ -47,7 +47,7 @@ std::shared_ptr<HotplugBackend> no_hotplug() { return std::make_shared<NoHotplug
 class Switch::Impl : public std::enable_shared_from_this<Impl> {
   public:
     Impl(const asio::any_io_executor& executor, SwitchConfig config, std::vector<Listener> listeners,
-         std::vector<std::shared_ptr<MediaFile>> media, std::shared_ptr<HotplugBackend> hotplug,
+         std::vector<std::shared_ptr<Media>> media, std::shared_ptr<HotplugBackend> hotplug,
          ConnectionLimits limits)
         : strand_(asio::make_strand(executor)),
           config_(std::move(config)),
@@ -78,9 +78,10 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     fmapi::Message answer(fmapi::MctpType type, const fmapi::Message& request, Connection* from) {
         operations_.refresh_progress();
         Answer answer = handle(model_, type, request);
-        log::debug("command", {{"switch", config_.name},
-                               {"request", fmapi::to_string(request)},
-                               {"code", fmapi::to_string(answer.response.return_code)}});
+        if (log::is_enabled(log::Level::kDebug))
+            log::debug("command", {{"switch", config_.name},
+                                   {"request", fmapi::to_string(request)},
+                                   {"code", fmapi::to_string(answer.response.return_code)}});
         if (answer.started) {
             // The operation owns this until its end, and so tells the connection when that is.
             auto command = std::make_shared<std::shared_ptr<Impl>>(shared_from_this());
@@ -102,6 +103,11 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     void set_host_link(const HostId& host, bool up) {
         for (Port& port : model_.ports)
             if (port.config.host == host) port.host_link_up = up;
+    }
+
+    void set_device_link(const DeviceId& device, bool up) {
+        for (Port& port : model_.ports)
+            if (port.config.device == device) port.device_link_up = up;
     }
 
   private:
@@ -231,17 +237,25 @@ Result<std::unique_ptr<Switch>> Switch::open(asio::any_io_executor executor, con
                                              const SwitchConfig& config,
                                              std::shared_ptr<HotplugBackend> hotplug,
                                              ConnectionLimits limits) {
-    const auto context = "switch " + config.name.value;
-    std::vector<std::shared_ptr<MediaFile>> media;
+    std::vector<std::shared_ptr<Media>> media;
     for (const DeviceConfig& device : config.devices) {
         auto file = MediaFile::open(topology.media_file(config, device), device.size);
-        if (!file) return std::unexpected(std::move(file.error()).with_context(context));
+        if (!file)
+            return std::unexpected(std::move(file.error()).with_context("switch " + config.name.value));
         media.push_back(*std::move(file));
     }
+    return open_on(std::move(executor), config, std::move(media), std::move(hotplug), limits);
+}
+
+Result<std::unique_ptr<Switch>> Switch::open_on(asio::any_io_executor executor, const SwitchConfig& config,
+                                                std::vector<std::shared_ptr<Media>> media,
+                                                std::shared_ptr<HotplugBackend> hotplug,
+                                                ConnectionLimits limits) {
     std::vector<Listener> listeners;
     for (const Endpoint& endpoint : config.listen) {
         auto listener = Listener::open(executor, endpoint);
-        if (!listener) return std::unexpected(std::move(listener.error()).with_context(context));
+        if (!listener)
+            return std::unexpected(std::move(listener.error()).with_context("switch " + config.name.value));
         listeners.push_back(*std::move(listener));
     }
     return std::unique_ptr<Switch>(new Switch(std::make_shared<Impl>(
@@ -276,6 +290,10 @@ asio::awaitable<std::vector<VppbStatus>> Switch::vppbs() {
 
 void Switch::set_host_link(const HostId& host, bool up) {
     asio::post(impl_->strand(), [impl = impl_, host, up] { impl->set_host_link(host, up); });
+}
+
+void Switch::set_device_link(const DeviceId& device, bool up) {
+    asio::post(impl_->strand(), [impl = impl_, device, up] { impl->set_device_link(device, up); });
 }
 
 }  // namespace memtide::emul

@@ -15,6 +15,7 @@
 #include "common/fmapi/message.h"
 #include "cxl-emul/switch/connection.h"
 #include "cxl-emul/switch/hotplug.h"
+#include "cxl-emul/switch/media.h"
 #include "cxl-emul/switch/topology.h"
 
 namespace memtide::emul {
@@ -55,6 +56,12 @@ class Switch {
                                                 const Topology& topology, const SwitchConfig& config,
                                                 std::shared_ptr<HotplugBackend> hotplug,
                                                 ConnectionLimits limits = {});
+    // As open(), on media that somebody else keeps: one for each of config.devices, in their order.
+    static Result<std::unique_ptr<Switch>> open_on(boost::asio::any_io_executor executor,
+                                                   const SwitchConfig& config,
+                                                   std::vector<std::shared_ptr<Media>> media,
+                                                   std::shared_ptr<HotplugBackend> hotplug,
+                                                   ConnectionLimits limits = {});
     ~Switch();  // as stop(); returns without waiting for an operation of the backend
     Switch(const Switch&) = delete;
     Switch& operator=(const Switch&) = delete;
@@ -75,6 +82,10 @@ class Switch {
 
     // Shows the link of a host's upstream port as up or down in Get Physical Port State; up at first.
     void set_host_link(const HostId& host, bool up);
+
+    // With its link down a device's port shows nothing behind it and no command reaches it; what is bound
+    // stays bound. Up at first.
+    void set_device_link(const DeviceId& device, bool up);
 
   private:
     class Impl;

@@ -28,7 +28,7 @@ Outcome identify(const SwitchContext& context, const fmapi::NoPayload&) {
 Outcome tunnel_to_port(const SwitchContext& context, const fmapi::TunnelRequest& request) {
     SwitchModel& model = context.model;
     const auto port = model.find_port(request.id);
-    if (request.target != fmapi::TunnelTarget::kPort || !port || !model.ports[*port].device)
+    if (request.target != fmapi::TunnelTarget::kPort || !port || !reachable_device(model.ports[*port]))
         return refuse(ReturnCode::kInvalidInput);
     if (model.ports[*port].perst_asserted) return refuse(ReturnCode::kRetryRequired);
     const std::size_t device = *model.ports[*port].device;

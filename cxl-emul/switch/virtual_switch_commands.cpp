@@ -69,7 +69,8 @@ Outcome bind(const SwitchContext& context, const fmapi::BindVppbRequest& request
     const auto ld = find_ld(device, request.ld);
     if (!ld) return refuse(ReturnCode::kInvalidInput);
     if (model.background.running || device.lds[*ld].background.running) return refuse(ReturnCode::kBusy);
-    if (model.ports[*port].perst_asserted) return refuse(ReturnCode::kRetryRequired);
+    if (model.ports[*port].perst_asserted || !reachable_device(model.ports[*port]))
+        return refuse(ReturnCode::kRetryRequired);
 
     // One host at most reaches an LD: it is taken from here on, before anything happens at the host.
     VirtualBridge& bridge = model.bridge(*vppb);

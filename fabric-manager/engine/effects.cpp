@@ -94,11 +94,16 @@ Async<Result<>> Core::bind(PartRef ref) {
     // From here on a host may have written to it, unless the switch was too busy to begin.
     if (answer || answer.error().code != ErrorCode::kConflict) inventory_.set_clean(ref.part().memory, false);
     Result<> result;
-    if (!answer)
+    if (!answer) {
         result = std::unexpected(answer.error());
-    else if (*answer == Completion::kInBackground)
-        result = co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kBindVppb,
-                                            ref);
+    } else if (*answer == Completion::kInBackground) {
+        // It may well be over by now, and then one look says all.
+        const Result<> over = co_await look_at_vcs(where);
+        if (!over) co_return over;
+        if (switch_view(ref).vppb == VppbView::kOurs) co_return Result<>();
+        result =
+            co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kBindVppb, ref);
+    }
     // Whatever it answered: what counts is what is bound now.
     const Result<> looked = co_await look_at_vcs(where);
     if (!looked) co_return looked;
@@ -122,11 +127,16 @@ Async<Result<>> Core::unbind(PartRef ref) {
         ref.part().forced ? fmapi::UnbindOption::kSurpriseHotRemove : fmapi::UnbindOption::kManagedHotRemove;
     const Result<Completion> answer = co_await switches_.at(where.switch_id)->client->unbind(request);
     Result<> result;
-    if (!answer)
+    if (!answer) {
         result = std::unexpected(answer.error());
-    else if (*answer == Completion::kInBackground)
+    } else if (*answer == Completion::kInBackground) {
+        const Result<> over = co_await look_at_vcs(where);
+        if (!over) co_return over;
+        const VppbView seen = switch_view(ref).vppb;
+        if (seen != VppbView::kOurs && seen != VppbView::kBusy) co_return Result<>();
         result = co_await follow_background(where.switch_id, Target::the_switch(), fmapi::Opcode::kUnbindVppb,
                                             ref);
+    }
     const Result<> looked = co_await look_at_vcs(where);
     if (!looked) co_return looked;
     const VppbView now_bound = switch_view(ref).vppb;
@@ -179,9 +189,10 @@ Async<Result<SerialNumber>> Core::set_sizes(PartRef ref, std::vector<LdSize> siz
     for (const LdSize& one : sizes) {
         const Bytes has = one.ld.value < after->sizes.size() ? after->sizes[one.ld.value] : Bytes{};
         if (has != one.size)
-            co_return fail(ErrorCode::kInvalidArgument,
-                           fmt::format("device {} allocated {} to LD {} instead of {}", part.memory.device.value,
-                                       format_bytes(has), one.ld.value, format_bytes(one.size)));
+            co_return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("device {} allocated {} to LD {} instead of {}", part.memory.device.value,
+                            format_bytes(has), one.ld.value, format_bytes(one.size)));
     }
     SerialNumber serial;
     const auto own = std::ranges::find(sizes, part.memory.ld, &LdSize::ld);

@@ -19,7 +19,9 @@ constexpr std::array<std::string_view, 6> kWarnings{"switch.down",    "device.un
 
 void log_event(const Event& event) {
     const auto text = [](const auto& id) { return id ? id->value : std::string(); };
-    const auto say = std::ranges::find(kWarnings, event.type) != kWarnings.end() ? &log::warning : &log::info;
+    const bool warns = std::ranges::find(kWarnings, event.type) != kWarnings.end();
+    if (!log::is_enabled(warns ? log::Level::kWarning : log::Level::kInfo)) return;
+    const auto say = warns ? &log::warning : &log::info;
     say(event.type, {{"host", text(event.host)},
                      {"switch", text(event.switch_id)},
                      {"device", text(event.device)},

@@ -129,6 +129,29 @@ Daemon start_manager(const TempFolder& folder, const ManagerOptions& options) {
             "listening on " + manager_url(folder)};
 }
 
+std::string fleet_control(const TempFolder& folder) { return "unix:" + folder.file("control.sock"); }
+
+Daemon start_fleet(const TempFolder& folder, const FleetOptions& options) {
+    std::vector<std::string> argv{MEMTIDE_CXL_EMUL,
+                                  "hosts",
+                                  "--count=" + std::to_string(options.hosts),
+                                  "--switches=" + std::to_string(options.switches),
+                                  "--devices=" + std::to_string(options.devices),
+                                  "--listen=unix://" + folder.path(),
+                                  "--manager=" + manager_url(folder),
+                                  "--state=" + folder.file("state.db"),
+                                  "--write-config=" + folder.file("fleet.yaml"),
+                                  "--control=" + fleet_control(folder)};
+    argv.insert(argv.end(), options.options.begin(), options.options.end());
+    return {std::move(argv), folder.file("fleet.out"), "start the manager"};
+}
+
+Daemon start_fleet_manager(const TempFolder& folder, const std::string& more) {
+    const std::string file = folder.file("manager.yaml");
+    write_file(file, read_file(folder.file("fleet.yaml")) + more);
+    return {{MEMTIDE_FABRIC_MANAGER, "--config", file}, folder.file("manager.out"), "listening on "};
+}
+
 std::uint16_t tcp_port(const Daemon& manager) {
     const std::string printed = manager.output();
     const std::string before = "listening on 127.0.0.1:";

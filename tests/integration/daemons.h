@@ -60,6 +60,19 @@ std::string switch_address(const TempFolder& folder);
 // Each writes its configuration to the folder, and starts the program of this build.
 Daemon start_switch(const TempFolder& folder, const SwitchOptions& options = {});
 Daemon start_manager(const TempFolder& folder, const ManagerOptions& options = {});
+
+// `memtide-cxl-emul hosts`, its switches and its control socket in the folder.
+struct FleetOptions {
+    int hosts = 64;
+    int switches = 4;
+    int devices = 2;                   // behind each switch: MLDs of 16 LDs of 256 MiB
+    std::vector<std::string> options;  // further ones
+};
+Daemon start_fleet(const TempFolder& folder, const FleetOptions& options);
+std::string fleet_control(const TempFolder& folder);
+// A manager with the configuration that start_fleet() wrote; `more` is YAML behind it.
+Daemon start_fleet_manager(const TempFolder& folder, const std::string& more = {});
+
 // The manager's TCP port, out of its ready line.
 std::uint16_t tcp_port(const Daemon& manager);
 

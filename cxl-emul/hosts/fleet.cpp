@@ -1,0 +1,265 @@
+#include "cxl-emul/hosts/fleet.h"
+
+#include <exception>
+#include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <fmt/format.h>
+
+#include "common/log/log.h"
+
+namespace memtide::emul {
+namespace asio = boost::asio;
+
+// Where binds at the switches become devices in the slots of hosts.
+class Fleet::Hotplug final : public HotplugBackend {
+  public:
+    explicit Hotplug(Fleet& fleet) : fleet_(fleet) {}
+
+    asio::awaitable<Result<>> attach(HotplugDevice device) override {
+        const auto host = fleet_.hosts_.find(device.slot.host);
+        const auto place = fleet_.devices_.find(DeviceId(device.media_file));
+        if (host == fleet_.hosts_.end() || place == fleet_.devices_.end())
+            co_return fail(ErrorCode::kInternal, "no such host or device: " + device.slot.host.value);
+        const auto [owner, fresh] = fleet_.owners_.emplace(device.serial, device.slot.host);
+        if (!fresh)
+            fleet_.ledger_.violation(
+                {"two-hosts", device.slot.host, device.serial, owner->second.value + " has it already"});
+        BoundDevice bound{device.slot,
+                          {device.serial, place->second.media, device.offset, device.size},
+                          !place->second.link_down};
+        host->second->bind(std::move(bound));
+        co_return Result<>();
+    }
+
+    asio::awaitable<Result<>> detach(HotplugSlot slot, fmapi::UnbindOption option) override {
+        const auto host = fleet_.hosts_.find(slot.host);
+        if (host == fleet_.hosts_.end()) co_return fail(ErrorCode::kInternal, "no host " + slot.host.value);
+        for (const auto& [serial, one] : host->second->bound())
+            if (one.slot.switch_name == slot.switch_name && one.slot.vppb == slot.vppb)
+                fleet_.owners_.erase(serial);
+        const bool surprise = option == fmapi::UnbindOption::kSurpriseHotRemove;
+        host->second->unbind(slot, surprise ? HostModel::Removal::kSurprise : HostModel::Removal::kAsked);
+        co_return Result<>();
+    }
+
+  private:
+    Fleet& fleet_;
+};
+
+// --- Building ---
+
+Fleet::Fleet(asio::any_io_executor executor, const FleetOptions& options)
+    : executor_(std::move(executor)), options_(options), pool_(executor_, options.manager) {}
+
+Fleet::~Fleet() = default;
+
+Result<std::unique_ptr<Fleet>> Fleet::open(asio::any_io_executor executor, const FleetOptions& options) {
+    const auto topology = plan_fleet(options);
+    if (!topology) return std::unexpected(topology.error());
+    std::unique_ptr<Fleet> fleet(new Fleet(std::move(executor), options));
+    if (auto built = fleet->build(*topology); !built) return std::unexpected(built.error());
+    return fleet;
+}
+
+Result<> Fleet::build(const Topology& topology) {
+    const std::vector<HostFaults> faults = plan_faults(options_);
+    for (std::uint64_t i = 0; i < options_.count; ++i) {
+        const HostId name(fmt::format("host{}", i));
+        const HostId neighbour(fmt::format("host{}", (i + 1) % options_.count));
+        // Every host draws from a sequence of its own, so that what one does changes nothing for others.
+        auto host = std::make_unique<Host>(executor_, name, options_.delays, (options_.seed << 32) + i,
+                                           ledger_, pool_, neighbour);
+        for (std::size_t f = 0; f < kHostFaults; ++f)
+            if (faults[i].has(static_cast<HostFault>(f))) host->begin_fault(static_cast<HostFault>(f));
+        hosts_.emplace(name, std::move(host));
+    }
+    const auto hotplug = std::make_shared<Hotplug>(*this);
+    for (const SwitchConfig& config : topology.switches) {
+        SwitchPlace& place = switches_[config.name];
+        order_.push_back(config.name);
+        place.life = std::make_unique<SwitchLife>(executor_, config, hotplug);
+        for (const PortConfig& port : config.ports)
+            if (port.host) place.hosts.push_back(hosts_.at(*port.host).get());
+        for (std::size_t i = 0; i < config.devices.size(); ++i)
+            devices_[config.devices[i].name] = {&place, place.life->media()[i], false, false, 0};
+        if (auto on = place.life->power_on(); !on) return on;
+    }
+    return {};
+}
+
+void Fleet::start() {
+    for (const auto& [name, host] : hosts_) host->start();
+}
+
+void Fleet::stop() {
+    stopped_ = true;
+    for (const auto& [name, host] : hosts_) host->stop();
+    for (const auto& [name, place] : switches_) place.life->stop();
+    for (asio::steady_timer& timer : timers_) timer.cancel();
+}
+
+Topology Fleet::topology() const {
+    Topology topology;
+    topology.name = "emulated";
+    for (const SwitchId& id : order_) topology.switches.push_back(switches_.at(id).life->config());
+    return topology;
+}
+
+// --- Looking ---
+
+FleetCounts Fleet::counts() const {
+    FleetCounts counts;
+    for (const auto& [name, host] : hosts_) {
+        ++counts.hosts;
+        counts.agents += host->agent_runs() ? 1 : 0;
+        counts.faulty_hosts += host->model().faults().none() ? 0 : 1;
+        counts.bound += host->bound().size();
+        counts.plugged += host->model().plugged_count();
+        counts.online += host->model().online_count();
+        counts.wanted += host->model().wanted_count();
+    }
+    for (const auto& [name, place] : switches_) counts.switches_off += place.life->is_on() ? 0 : 1;
+    return counts;
+}
+
+const Host* Fleet::host(const HostId& id) const {
+    const auto found = hosts_.find(id);
+    return found == hosts_.end() ? nullptr : found->second.get();
+}
+
+// --- Time ---
+
+void Fleet::spawn(asio::awaitable<void> coroutine) {
+    asio::co_spawn(executor_, std::move(coroutine), [](const std::exception_ptr&) {});
+}
+
+// Forgotten when the fleet stops first.
+void Fleet::later(Duration lasts, std::function<void()> what) {
+    if (!lasts) return;
+    const auto timer = timers_.emplace(timers_.end(), executor_, *lasts);
+    timer->async_wait([this, timer, what = std::move(what)](const boost::system::error_code& error) {
+        timers_.erase(timer);
+        if (!error && !stopped_) what();
+    });
+}
+
+// --- Faults of hosts ---
+
+Result<> Fleet::begin_fault(const HostId& id, HostFault fault, Duration lasts) {
+    const auto found = hosts_.find(id);
+    if (found == hosts_.end()) return fail(ErrorCode::kNotFound, "no host named " + id.value);
+    Host& host = *found->second;
+    const std::uint64_t number = host.begin_fault(fault);
+    if (fault == HostFault::kLinkDown)
+        for (const auto& [name, place] : switches_) place.life->set_host_link(id, false);
+    later(lasts, [this, id, fault, number] {
+        if (hosts_.at(id)->begun(fault) == number) (void)end_fault(id, fault);
+    });
+    return {};
+}
+
+Result<> Fleet::end_fault(const HostId& id, HostFault fault) {
+    const auto found = hosts_.find(id);
+    if (found == hosts_.end()) return fail(ErrorCode::kNotFound, "no host named " + id.value);
+    if (fault == HostFault::kLinkDown && found->second->model().faults().has(fault))
+        for (const auto& [name, place] : switches_) place.life->set_host_link(id, true);
+    found->second->end_fault(fault);
+    return {};
+}
+
+// --- Power of switches ---
+
+asio::awaitable<void> Fleet::turn_off(SwitchPlace& place, Duration lasts) {
+    const SwitchId id = place.life->config().name;
+    co_await place.life->power_off();
+    for (Host* host : place.hosts) {
+        for (const auto& [serial, one] : host->bound())
+            if (one.slot.switch_name == id) owners_.erase(serial);
+        host->lose_switch(id);
+    }
+    ++ledger_.power_cycles;
+    place.changing = false;
+    later(lasts, [this, id] { (void)power_on(id); });
+}
+
+asio::awaitable<void> Fleet::turn_on(SwitchPlace& place) {
+    const auto on = co_await place.life->power_on_again();
+    if (!on) log::error("a switch does not come back", {{"error", on.error()}});
+    for (const auto& [id, device] : devices_)
+        if (device.on == &place && device.link_down) place.life->set_device_link(id, false);
+    for (const Host* host : place.hosts)
+        if (host->model().faults().has(HostFault::kLinkDown)) place.life->set_host_link(host->name(), false);
+    place.changing = false;
+    if (stopped_) place.life->stop();
+}
+
+Result<> Fleet::power_off(const SwitchId& id, Duration lasts) {
+    const auto found = switches_.find(id);
+    if (found == switches_.end()) return fail(ErrorCode::kNotFound, "no switch named " + id.value);
+    SwitchPlace& place = found->second;
+    if (place.changing || !place.life->is_on())
+        return fail(ErrorCode::kConflict, id.value + " is off already");
+    place.changing = true;
+    spawn(turn_off(place, lasts));
+    return {};
+}
+
+Result<> Fleet::power_on(const SwitchId& id) {
+    const auto found = switches_.find(id);
+    if (found == switches_.end()) return fail(ErrorCode::kNotFound, "no switch named " + id.value);
+    SwitchPlace& place = found->second;
+    if (place.changing || place.life->is_on()) return fail(ErrorCode::kConflict, id.value + " is on already");
+    place.changing = true;
+    spawn(turn_on(place));
+    return {};
+}
+
+// --- Faults of devices ---
+
+void Fleet::set_link(const DeviceId& id, DevicePlace& place, bool up) {
+    place.link_down = !up;
+    place.on->life->set_device_link(id, up);
+    for (Host* host : place.on->hosts) host->set_device_link(id.value, up);
+}
+
+Result<> Fleet::begin_fault(const DeviceId& id, DeviceFault fault, Duration lasts) {
+    const auto found = devices_.find(id);
+    if (found == devices_.end()) return fail(ErrorCode::kNotFound, "no device named " + id.value);
+    DevicePlace& place = found->second;
+    const std::uint64_t number = ++place.begun;
+    if (fault == DeviceFault::kLinkDown) {
+        set_link(id, place, false);
+    } else {
+        place.erase_fails = true;
+        place.media->break_erase(true);
+    }
+    later(lasts, [this, id, fault, number] {
+        if (devices_.at(id).begun == number) (void)end_fault(id, fault);
+    });
+    return {};
+}
+
+Result<> Fleet::end_fault(const DeviceId& id, DeviceFault fault) {
+    const auto found = devices_.find(id);
+    if (found == devices_.end()) return fail(ErrorCode::kNotFound, "no device named " + id.value);
+    DevicePlace& place = found->second;
+    if (fault == DeviceFault::kLinkDown && place.link_down) set_link(id, place, true);
+    if (fault == DeviceFault::kEraseFails) {
+        place.erase_fails = false;
+        place.media->break_erase(false);
+    }
+    return {};
+}
+
+void Fleet::heal() {
+    for (const auto& [id, host] : hosts_)
+        for (std::size_t f = 0; f < kHostFaults; ++f) (void)end_fault(id, static_cast<HostFault>(f));
+    for (const auto& [id, place] : devices_) {
+        (void)end_fault(id, DeviceFault::kLinkDown);
+        (void)end_fault(id, DeviceFault::kEraseFails);
+    }
+    for (const SwitchId& id : order_) (void)power_on(id);
+}
+
+}  // namespace memtide::emul

@@ -1,0 +1,116 @@
+#include "cxl-emul/hosts/fleet_plan.h"
+
+#include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
+
+namespace memtide::emul {
+namespace {
+
+constexpr std::uint64_t kHostsPerSwitch = 32;
+constexpr std::uint64_t kMostHosts = 100'000;
+constexpr std::uint64_t kMostPorts = 255;  // ids 0 to 254
+constexpr std::uint64_t kMostVppbs = 255;
+constexpr std::uint64_t kLargestPort = 65535;
+constexpr std::uint64_t kSwitchSerials = 0x4d54535700000000;  // "MTSW"
+constexpr std::uint64_t kDeviceSerials = 0x4d54100000000000;
+constexpr std::uint64_t kSerialsPerDevice = 0x100;
+constexpr std::string_view kUnix = "unix://";
+
+std::unexpected<Error> wrong(std::string message) {
+    return fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+Result<> check(const FleetOptions& options, std::uint64_t switches) {
+    if (options.count < 1 || options.count > kMostHosts)
+        return wrong(fmt::format("there can be 1 to {} hosts, not {}", kMostHosts, options.count));
+    if (switches > options.count)
+        return wrong(fmt::format("{} switches are more than there are hosts", switches));
+    const std::uint64_t hosts_each = (options.count + switches - 1) / switches;
+    if (options.devices < 1) return wrong("a switch needs at least one device");
+    if (options.devices > kMostPorts || hosts_each + options.devices > kMostPorts)
+        return wrong(
+            fmt::format("a switch has {} ports: {} hosts and {} devices are too many; use more "
+                        "switches",
+                        kMostPorts, hosts_each, options.devices));
+    if (options.lds < 1 || options.lds > kMaxLds)
+        return wrong(fmt::format("an MLD has 1 to {} logical devices, not {}", kMaxLds, options.lds));
+    if (options.vppbs < 1 || options.vppbs > kMostVppbs)
+        return wrong(fmt::format("a host has 1 to {} vPPBs, not {}", kMostVppbs, options.vppbs));
+    if (options.ld_size.value == 0 || !options.ld_size.is_multiple_of(kCxlGranule) ||
+        options.ld_size > gibibytes(1024))
+        return wrong(fmt::format("the size of a logical device is a multiple of {} up to 1TiB, not {}",
+                                 format_bytes(kCxlGranule), format_bytes(options.ld_size)));
+    return {};
+}
+
+Result<Endpoint> endpoint_of(const std::string& listen, std::uint64_t index, std::uint64_t switches) {
+    if (listen.starts_with(kUnix)) return parse_endpoint(fmt::format("{}/switch{}.sock", listen, index));
+    auto endpoint = parse_endpoint(listen);
+    if (!endpoint || endpoint->port == 0) return endpoint;
+    if (endpoint->port + switches - 1 > kLargestPort)
+        return wrong(fmt::format("{} switches find no ports from {} on", switches, endpoint->port));
+    endpoint->port = static_cast<std::uint16_t>(endpoint->port + index);
+    return endpoint;
+}
+
+DeviceConfig device_of(const FleetOptions& options, std::uint64_t on_switch, std::uint64_t index) {
+    DeviceConfig device;
+    device.name = DeviceId(fmt::format("dev-{}-{}", on_switch, index));
+    device.kind = options.kind;
+    device.serial = SerialNumber{kDeviceSerials + (on_switch * options.devices + index) * kSerialsPerDevice};
+    device.size = options.ld_size;
+    if (options.kind == DeviceKind::kSld) return device;
+    device.size = options.ld_size * options.lds;
+    device.lds.assign(options.lds, options.ld_size);
+    return device;
+}
+
+}  // namespace
+
+Result<Topology> plan_fleet(const FleetOptions& options) {
+    const std::uint64_t wanted = (options.count + kHostsPerSwitch - 1) / kHostsPerSwitch;
+    const std::uint64_t switches =
+        options.switches != 0 ? options.switches : std::max<std::uint64_t>(wanted, 1);
+    if (const auto good = check(options, switches); !good) return std::unexpected(good.error());
+    Topology topology;
+    topology.name = "emulated";
+    for (std::uint64_t s = 0; s < switches; ++s) {
+        SwitchConfig config;
+        config.name = SwitchId(fmt::format("switch{}", s));
+        config.serial = SerialNumber{kSwitchSerials + s};
+        auto endpoint = endpoint_of(options.listen, s, switches);
+        if (!endpoint)
+            return std::unexpected(std::move(endpoint.error()).with_context("where switches listen"));
+        config.listen.push_back(*std::move(endpoint));
+        config.bind_time = options.bind_time;
+        config.unbind_time = options.unbind_time;
+        config.sanitize_time = options.erase_time;
+        for (std::uint64_t host = s; host < options.count; host += switches) {
+            const auto id = static_cast<std::uint8_t>(config.vcss.size());
+            config.ports.push_back({id, HostId(fmt::format("host{}", host)), std::nullopt});
+            config.vcss.push_back({id, id, static_cast<std::uint8_t>(options.vppbs)});
+        }
+        for (std::uint64_t d = 0; d < options.devices; ++d) {
+            config.devices.push_back(device_of(options, s, d));
+            config.ports.push_back(
+                {static_cast<std::uint8_t>(config.ports.size()), std::nullopt, config.devices.back().name});
+        }
+        topology.switches.push_back(std::move(config));
+    }
+    return topology;
+}
+
+std::vector<HostFaults> plan_faults(const FleetOptions& options) {
+    std::vector<HostFaults> all(options.count);
+    Random random(options.seed);
+    for (const auto& [fault, share] : options.faults) {
+        std::bernoulli_distribution has_it(share);
+        for (HostFaults& host : all)
+            if (has_it(random)) host.set(fault, true);
+    }
+    return all;
+}
+
+}  // namespace memtide::emul

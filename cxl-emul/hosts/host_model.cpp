@@ -1,0 +1,246 @@
+#include "cxl-emul/hosts/host_model.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <fmt/format.h>
+
+namespace memtide::emul {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::uint64_t kWord = 8;
+
+// Where a host leaves its mark: both ends and the middle of what it has.
+std::array<Bytes, 3> marks(const PluggedDevice& device) {
+    const std::uint64_t middle = device.size.value / 2 / kWord * kWord;
+    return {device.offset, device.offset + Bytes{middle}, device.offset + device.size - Bytes{kWord}};
+}
+
+json::object failed(std::string_view code, std::string_view detail) {
+    json::object error;
+    error["code"] = code;
+    error["detail"] = detail;
+    json::object result;
+    result["state"] = "failed";
+    result["error"] = std::move(error);
+    return result;
+}
+
+json::array holders() {
+    json::object holder;
+    holder["block"] = "memory32";
+    holder["pid"] = 4711;
+    holder["command"] = "workload";
+    holder["bytes"] = 4096;
+    json::array all;
+    all.push_back(std::move(holder));
+    return all;
+}
+
+}  // namespace
+
+HostModel::HostModel(HostId name, HostDelays delays, std::uint64_t seed, Ledger& ledger)
+    : name_(std::move(name)), delays_(delays), random_(seed), ledger_(ledger) {}
+
+// --- Hardware ---
+
+bool HostModel::in_use(const Slot& slot) {
+    return slot.use == Use::kOnline || slot.use == Use::kGoingOffline;
+}
+
+void HostModel::plug(PluggedDevice device, Arrival arrival) {
+    const auto dirty = device.media->first_written(device.offset, device.size);
+    if (dirty && arrival == Arrival::kFresh)
+        ledger_.violation(
+            {"not-erased", name_, device.serial,
+             fmt::format("byte {} of {} still holds what a host wrote", dirty->value, device.media->path())});
+    ++ledger_.plugged;
+    devices_[device.serial] = Slot{device, Use::kFound, {}, 0};
+    note_change(device.serial);
+}
+
+void HostModel::unplug(SerialNumber serial, Removal how) {
+    const auto found = devices_.find(serial);
+    if (found == devices_.end()) return;
+    const Slot& slot = found->second;
+    if (in_use(slot)) check_stamp(slot);
+    if (in_use(slot) && how == Removal::kAsked)
+        ledger_.violation({"unbound-online", name_, serial, "taken from the host while it was in use"});
+    if (in_use(slot) && how == Removal::kSurprise) ledger_.surprise({name_, serial});
+    ++ledger_.unplugged;
+    devices_.erase(found);
+    note_change(serial);
+}
+
+void HostModel::reboot() {
+    ++boots_;
+    ++ledger_.reboots;
+    for (auto& [serial, slot] : devices_) {
+        if (in_use(slot)) check_stamp(slot);
+        slot.use = Use::kFound;
+    }
+    wanted_ = {};
+    changed_ = true;
+}
+
+// What nobody has asked for yet, or any more, can wait for the next report.
+void HostModel::note_change(SerialNumber serial) {
+    if (wanted_of(serial) != nullptr) changed_ = true;
+}
+
+void HostModel::check_stamp(const Slot& slot) {
+    for (const Bytes at : marks(slot.device))
+        if (slot.device.media->read(at) != slot.stamp) {
+            ledger_.violation({"changed-under-host", name_, slot.device.serial,
+                               fmt::format("byte {} of {} is not what this host wrote", at.value,
+                                           slot.device.media->path())});
+            return;
+        }
+}
+
+// --- Agent ---
+
+void HostModel::want(WantedState wanted) {
+    wanted_ = std::move(wanted);
+    changed_ = true;
+}
+
+const Wanted* HostModel::wanted_of(SerialNumber serial) const {
+    const auto found = std::ranges::find(wanted_.compositions, serial, &Wanted::serial);
+    return found == wanted_.compositions.end() ? nullptr : &*found;
+}
+
+void HostModel::bring_online(Slot& slot) {
+    slot.use = Use::kOnline;
+    slot.stamp = (std::hash<std::string>{}(name_.value) << 20) + ++stamps_;
+    for (const Bytes at : marks(slot.device)) slot.device.media->write(at, slot.stamp);
+    ++ledger_.onlined;
+}
+
+// One transition of one device; false when there is none (yet).
+bool HostModel::step(Slot& slot, const Wanted& wanted, Time now) {
+    const bool due = slot.due <= now;
+    switch (slot.use) {
+        case Use::kFound:
+        case Use::kOffline:
+            if (!wanted.online) {
+                if (slot.use == Use::kOffline) return false;
+                slot.use = Use::kOffline;
+                return true;
+            }
+            if (faults_.has(HostFault::kRefusesOnline)) return false;
+            slot.use = Use::kGoingOnline;
+            slot.due = now + delays_.online.draw(random_);
+            return true;
+        case Use::kGoingOnline:
+            if (!wanted.online) {
+                slot.use = Use::kOffline;
+                return true;
+            }
+            if (!due) return false;
+            bring_online(slot);
+            return true;
+        case Use::kOnline:
+            if (wanted.online) return false;
+            slot.use = Use::kGoingOffline;
+            slot.due = now + delays_.offline.draw(random_);
+            return true;
+        case Use::kGoingOffline:
+            if (wanted.online) {
+                slot.use = Use::kOnline;
+                return true;
+            }
+            if (!due || faults_.has(HostFault::kRefusesOffline)) return false;
+            check_stamp(slot);
+            slot.use = Use::kOffline;
+            ++ledger_.offlined;
+            return true;
+    }
+    return false;
+}
+
+bool HostModel::advance(Time now) {
+    bool moved = std::exchange(changed_, false);
+    for (auto& [serial, slot] : devices_) {
+        const Wanted* wanted = wanted_of(serial);
+        while (wanted != nullptr && step(slot, *wanted, now)) moved = true;
+    }
+    return moved;
+}
+
+std::optional<HostModel::Time> HostModel::next_due() const {
+    std::optional<Time> next;
+    for (const auto& [serial, slot] : devices_) {
+        const bool waits = slot.use == Use::kGoingOnline ||
+                           (slot.use == Use::kGoingOffline && !faults_.has(HostFault::kRefusesOffline));
+        if (waits && wanted_of(serial) != nullptr && (!next || slot.due < *next)) next = slot.due;
+    }
+    return next;
+}
+
+std::string HostModel::observed() const {
+    const bool lies = faults_.has(HostFault::kLiesAboutSize);
+    json::array compositions;
+    for (const Wanted& wanted : wanted_.compositions) {
+        const auto found = devices_.find(wanted.serial);
+        json::object one;
+        if (found == devices_.end()) {
+            one["state"] = "absent";
+        } else if (in_use(found->second)) {
+            const Bytes size = found->second.device.size;
+            one["state"] = found->second.use == Use::kOnline ? "online" : "draining";
+            one["node"] = 1;
+            one["region"] = "region0";
+            one["online_bytes"] = lies ? size.value / 2 : size.value;
+            const bool held =
+                found->second.use == Use::kGoingOffline && faults_.has(HostFault::kRefusesOffline);
+            if (held) one["holders"] = holders();
+        } else if (found->second.use == Use::kOffline) {
+            one["state"] = "offline";
+        } else if (faults_.has(HostFault::kRefusesOnline)) {
+            one = failed("no-window", "no volatile window has room (emulated)");
+        } else {
+            one["state"] = "found";
+        }
+        one["id"] = wanted.id.value;
+        one["serial"] = format_serial(wanted.serial);
+        compositions.push_back(std::move(one));
+    }
+    json::array memdevs;
+    for (const auto& [serial, slot] : devices_) {
+        json::object memdev;
+        memdev["name"] = fmt::format("mem{}", memdevs.size());
+        memdev["serial"] = format_serial(serial);
+        memdev["size"] = lies ? slot.device.size.value * 2 : slot.device.size.value;
+        memdevs.push_back(std::move(memdev));
+    }
+    json::object result;
+    result["agent_version"] = "emulated";
+    result["boot_id"] = boot_id();
+    result["revision_seen"] = wanted_.revision;
+    result["memdevs"] = std::move(memdevs);
+    result["compositions"] = std::move(compositions);
+    result["warnings"] = json::array();
+    return json::serialize(result);
+}
+
+std::string HostModel::boot_id() const { return fmt::format("{}-boot-{}", name_.value, boots_); }
+
+std::size_t HostModel::online_count() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(devices_, [](const auto& one) { return in_use(one.second); }));
+}
+
+std::optional<HostModel::Use> HostModel::use_of(SerialNumber serial) const {
+    const auto found = devices_.find(serial);
+    if (found == devices_.end()) return std::nullopt;
+    return found->second.use;
+}
+
+}  // namespace memtide::emul

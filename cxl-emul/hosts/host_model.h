@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/ids.h"
+#include "cxl-emul/hosts/delay.h"
+#include "cxl-emul/hosts/faults.h"
+#include "cxl-emul/hosts/ledger.h"
+#include "cxl-emul/hosts/memory_media.h"
+
+namespace memtide::emul {
+
+// What the manager wants of one composition (docs/rest.md, the agent channel).
+struct Wanted {
+    CompositionId id;
+    SerialNumber serial;
+    Bytes size;
+    bool online = true;
+};
+struct WantedState {
+    std::uint64_t revision = 0;
+    std::vector<Wanted> compositions;
+};
+
+// A device as a host's slot holds it: a piece of a medium.
+struct PluggedDevice {
+    SerialNumber serial;
+    std::shared_ptr<MemoryMedia> media;
+    Bytes offset;
+    Bytes size;
+};
+
+struct HostDelays {
+    Delay online;
+    Delay offline;
+    Delay report;
+};
+
+// One emulated host without its network: the devices in its slots, and an agent that brings them online and
+// takes them offline as it is told, each after its delay. As the host does it, memory is looked at before it
+// is used and written to while it is. Time is handed in; nothing here does I/O. Not thread safe.
+class HostModel {
+  public:
+    using Clock = std::chrono::steady_clock;
+    using Time = Clock::time_point;
+    enum class Use { kFound, kGoingOnline, kOnline, kGoingOffline, kOffline };
+
+    HostModel(HostId name, HostDelays delays, std::uint64_t seed, Ledger& ledger);
+
+    [[nodiscard]] const HostId& name() const { return name_; }
+    [[nodiscard]] HostFaults& faults() { return faults_; }
+    [[nodiscard]] const HostFaults& faults() const { return faults_; }
+
+    // The hardware's side. A device that comes fresh out of the pool must be empty; one whose link was down
+    // may hold what this host wrote. One that is taken away while it is online is a surprise or a violation;
+    // one whose link went down is neither.
+    enum class Arrival { kFresh, kLinkUp };
+    void plug(PluggedDevice device, Arrival arrival);
+    enum class Removal { kAsked, kSurprise, kLinkDown };
+    void unplug(SerialNumber serial, Removal how);
+    // All memory is as after power-on.
+    void reboot();
+
+    // The agent's side.
+    void want(WantedState wanted);
+    // Does what is due at `now`. True when there is something new to report.
+    bool advance(Time now);
+    // When advance() has something to do next.
+    [[nodiscard]] std::optional<Time> next_due() const;
+    // Makes advance() say that there is something to report: the manager may have forgotten.
+    void report_again() { changed_ = true; }
+    // The body of PUT observed.
+    [[nodiscard]] std::string observed() const;
+    [[nodiscard]] std::chrono::microseconds draw_report_delay() { return delays_.report.draw(random_); }
+
+    [[nodiscard]] std::string boot_id() const;
+    [[nodiscard]] std::uint64_t revision() const { return wanted_.revision; }
+    [[nodiscard]] std::size_t wanted_count() const { return wanted_.compositions.size(); }
+    [[nodiscard]] std::size_t plugged_count() const { return devices_.size(); }
+    [[nodiscard]] std::size_t online_count() const;
+    [[nodiscard]] std::optional<Use> use_of(SerialNumber serial) const;
+
+  private:
+    struct Slot {
+        PluggedDevice device;
+        Use use = Use::kFound;
+        Time due;                 // of the two transitions
+        std::uint64_t stamp = 0;  // what was written to it, while it is online
+    };
+    static bool in_use(const Slot& slot);
+    bool step(Slot& slot, const Wanted& wanted, Time now);
+    void note_change(SerialNumber serial);
+    void bring_online(Slot& slot);
+    void check_stamp(const Slot& slot);
+    [[nodiscard]] const Wanted* wanted_of(SerialNumber serial) const;
+
+    HostId name_;
+    HostDelays delays_;
+    Random random_;
+    Ledger& ledger_;
+    HostFaults faults_;
+    std::map<SerialNumber, Slot> devices_;
+    WantedState wanted_;
+    std::uint64_t boots_ = 1;
+    std::uint64_t stamps_ = 0;
+    bool changed_ = true;
+};
+
+}  // namespace memtide::emul

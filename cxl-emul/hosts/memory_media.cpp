@@ -1,0 +1,31 @@
+#include "cxl-emul/hosts/memory_media.h"
+
+namespace memtide::emul {
+
+Result<> MemoryMedia::erase(Bytes offset, Bytes size, EraseControl& control) {
+    if (broken_) return fail(ErrorCode::kIo, "medium " + name_ + " cannot be erased");
+    words_.erase(words_.lower_bound(offset.value), words_.lower_bound((offset + size).value));
+    control.percent = 100;
+    return {};
+}
+
+void MemoryMedia::write(Bytes at, std::uint64_t word) {
+    if (at >= size_) return;
+    if (word == 0)
+        words_.erase(at.value);
+    else
+        words_[at.value] = word;
+}
+
+std::uint64_t MemoryMedia::read(Bytes at) const {
+    const auto found = words_.find(at.value);
+    return found == words_.end() ? 0 : found->second;
+}
+
+std::optional<Bytes> MemoryMedia::first_written(Bytes offset, Bytes size) const {
+    const auto found = words_.lower_bound(offset.value);
+    if (found == words_.end() || found->first >= (offset + size).value) return std::nullopt;
+    return Bytes{found->first};
+}
+
+}  // namespace memtide::emul

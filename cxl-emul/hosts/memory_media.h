@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cxl-emul/switch/media.h"
+
+namespace memtide::emul {
+
+// A device's memory that costs only what is in it: words that are not zero. It outlives its switch, and
+// nothing but an erase makes it zero again. Not thread safe: switch and hosts are on one thread.
+class MemoryMedia final : public Media {
+  public:
+    MemoryMedia(std::string name, Bytes size) : name_(std::move(name)), size_(size) {}
+
+    [[nodiscard]] const std::string& path() const override { return name_; }
+    [[nodiscard]] Result<> check() const override { return {}; }
+    // kIo while the medium is broken; then nothing changes.
+    [[nodiscard]] Result<> erase(Bytes offset, Bytes size, EraseControl& control) override;
+    [[nodiscard]] bool erases_at_once() const override { return true; }
+
+    // A word of 8 bytes at a multiple of 8 below the size.
+    void write(Bytes at, std::uint64_t word);
+    [[nodiscard]] std::uint64_t read(Bytes at) const;
+    // Where the first word in the range is that is not zero.
+    [[nodiscard]] std::optional<Bytes> first_written(Bytes offset, Bytes size) const;
+
+    void break_erase(bool broken) { broken_ = broken; }
+
+  private:
+    std::string name_;
+    Bytes size_;
+    std::map<std::uint64_t, std::uint64_t> words_;
+    bool broken_ = false;
+};
+
+}  // namespace memtide::emul

@@ -1,0 +1,70 @@
+#include "cxl-emul/hosts/switch_life.h"
+
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace memtide::emul {
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr int kAttempts = 100;
+constexpr std::chrono::milliseconds kPause{20};
+
+}  // namespace
+
+SwitchLife::SwitchLife(asio::any_io_executor executor, SwitchConfig config,
+                       std::shared_ptr<HotplugBackend> hotplug)
+    : executor_(std::move(executor)), config_(std::move(config)), hotplug_(std::move(hotplug)) {
+    for (const DeviceConfig& device : config_.devices)
+        media_.push_back(std::make_shared<MemoryMedia>(device.name.value, device.size));
+}
+
+Result<> SwitchLife::power_on() {
+    std::vector<std::shared_ptr<Media>> media(media_.begin(), media_.end());
+    auto opened = Switch::open_on(executor_, config_, std::move(media), hotplug_);
+    if (!opened) return std::unexpected(opened.error());
+    running_ = *std::move(opened);
+    for (std::size_t i = 0; i < config_.listen.size(); ++i) {
+        auto real = parse_endpoint(running_->addresses()[i]);
+        if (real) config_.listen[i] = *std::move(real);
+    }
+    running_->start();
+    return {};
+}
+
+asio::awaitable<Result<>> SwitchLife::power_on_again() {
+    Result<> done;
+    for (int i = 0; i < kAttempts && !is_on(); ++i) {
+        done = power_on();
+        if (done || done.error().code != ErrorCode::kAlreadyExists) break;
+        asio::steady_timer pause(executor_, kPause);
+        co_await pause.async_wait(asio::use_awaitable);
+    }
+    co_return done;
+}
+
+asio::awaitable<void> SwitchLife::power_off() {
+    if (!is_on()) co_return;
+    const std::unique_ptr<Switch> ending = std::move(running_);
+    ending->stop();
+    // Answered behind the stop.
+    (void)co_await ending->vppbs();
+}
+
+void SwitchLife::stop() {
+    if (running_) running_->stop();
+}
+
+void SwitchLife::set_host_link(const HostId& host, bool up) {
+    if (running_) running_->set_host_link(host, up);
+}
+
+void SwitchLife::set_device_link(const DeviceId& device, bool up) {
+    if (running_) running_->set_device_link(device, up);
+}
+
+}  // namespace memtide::emul

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "cxl-emul/hosts/memory_media.h"
+#include "cxl-emul/switch/switch.h"
+
+namespace memtide::emul {
+
+// An emulated switch that can lose its power and get it back, and the media of its devices, which keep their
+// content: the worst that can be. Not thread safe.
+class SwitchLife {
+  public:
+    SwitchLife(boost::asio::any_io_executor executor, SwitchConfig config,
+               std::shared_ptr<HotplugBackend> hotplug);
+
+    // Errors as Switch::open. Keeps the ports that it got for the times to come.
+    Result<> power_on();
+    // As power_on(), while the old life may not have let go of its ports yet.
+    boost::asio::awaitable<Result<>> power_on_again();
+    // Ends when nothing of it runs or listens any more.
+    boost::asio::awaitable<void> power_off();
+    void stop();
+
+    [[nodiscard]] bool is_on() const { return running_ != nullptr; }
+    [[nodiscard]] const SwitchConfig& config() const { return config_; }
+    [[nodiscard]] const std::vector<std::shared_ptr<MemoryMedia>>& media() const { return media_; }
+    void set_host_link(const HostId& host, bool up);
+    void set_device_link(const DeviceId& device, bool up);
+
+  private:
+    boost::asio::any_io_executor executor_;
+    SwitchConfig config_;
+    std::shared_ptr<HotplugBackend> hotplug_;
+    std::vector<std::shared_ptr<MemoryMedia>> media_;
+    std::unique_ptr<Switch> running_;
+};
+
+}  // namespace memtide::emul

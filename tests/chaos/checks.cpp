@@ -1,0 +1,123 @@
+#include "tests/chaos/checks.h"
+
+#include <array>
+#include <chrono>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <boost/json/serialize.hpp>
+#include <fmt/format.h>
+
+namespace memtide::test {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{90};
+
+std::uint64_t number(const json::value& object, const char* member) {
+    return object.at(member).to_number<std::uint64_t>();
+}
+
+bool is_end(const std::string& state) { return state == "Released" || state == "Failed"; }
+
+void check_sum(World& world, const json::value& part, const std::string& what) {
+    const std::uint64_t sum = number(part, "free") + number(part, "composed") + number(part, "quarantined") +
+                              number(part, "foreign");
+    if (sum != number(part, "capacity"))
+        world.wrong(fmt::format("{} does not add up: {}", what, json::serialize(part)));
+}
+
+// Everything is free, every switch answers, and the fleet has nothing either.
+bool is_settled(World& world) {
+    const RestAnswer pool = world.ask("GET", "/v1/pool");
+    if (pool.status != 200 || number(pool.json, "capacity") != world.capacity()) return false;
+    if (number(pool.json, "free") != world.capacity() || number(pool.json, "stranded") != 0) return false;
+    const json::value fleet = world.fleet("/v1/status");
+    return number(fleet, "bound") == 0 && number(fleet, "switches_off") == 0;
+}
+
+void release_all(World& world) {
+    for (const json::value& one : world.compositions())
+        if (!is_end(text(one, "state"))) world.ask("DELETE", "/v1/compositions/" + text(one, "id"));
+}
+
+void check_hosts(World& world, const std::vector<json::value>& compositions) {
+    const json::value seen = world.fleet("/v1/violations");
+    for (const json::value& one : seen.at("violations").as_array())
+        world.wrong("seen by a host: " + json::serialize(one));
+    std::set<std::pair<std::string, std::string>> forced;
+    for (const json::value& one : compositions)
+        if (one.at("forced").as_bool()) forced.emplace(text(one, "host"), text(one, "serial"));
+    for (const json::value& one : seen.at("surprise_removals").as_array())
+        if (!forced.contains({text(one, "host"), text(one, "serial")}))
+            world.wrong("unbound under an online host, and nobody forced it: " + json::serialize(one));
+}
+
+void check_acknowledged(World& world, const std::vector<json::value>& compositions,
+                        const std::vector<json::value>& events) {
+    std::map<std::string, std::string> states;
+    for (const json::value& one : compositions) states[text(one, "id")] = text(one, "state");
+    std::map<std::string, std::string> told;
+    for (const json::value& one : events)
+        if (text(one, "type") == "composition.state" && is_end(text(one, "state")))
+            told[text(one, "composition")] = text(one, "state");
+    for (const auto& [id, one] : world.acknowledged()) {
+        if (!states.contains(id))
+            world.wrong("acknowledged and lost: " + id);
+        else if (!is_end(states[id]))
+            world.wrong(fmt::format("composition {} has not ended: {}", id, states[id]));
+        else if (told[id] != states[id])
+            world.wrong(
+                fmt::format("composition {} is {} and the events say \"{}\"", id, states[id], told[id]));
+    }
+    std::uint64_t last = 0;
+    for (const json::value& one : events) {
+        if (number(one, "id") <= last)
+            world.wrong(fmt::format("event {} follows event {}", number(one, "id"), last));
+        last = number(one, "id");
+    }
+}
+
+}  // namespace
+
+void check_sums(World& world) {
+    const RestAnswer pool = world.ask("GET", "/v1/pool");
+    if (pool.status != 200) return;
+    check_sum(world, pool.json, "the pool");
+    for (const json::value& device : pool.json.at("devices").as_array()) check_sum(world, device, "a device");
+    if (number(pool.json, "capacity") > world.capacity())
+        world.wrong(fmt::format("the pool has {} bytes, the devices {}", number(pool.json, "capacity"),
+                                world.capacity()));
+}
+
+void heal_and_settle(World& world) {
+    if (!world.manager_runs()) world.wrong("the manager had ended by itself");
+    const auto deadline = Clock::now() + kPatience;
+    world.repeat_unanswered();
+    // What a switch does while it changes between on and off is asked for once more.
+    while (Clock::now() < deadline) {
+        world.control("DELETE", "/v1/faults");
+        release_all(world);
+        if (is_settled(world)) return;
+        std::this_thread::sleep_for(100ms);
+    }
+    world.wrong("it does not settle: " + world.ask("GET", "/v1/pool").body);
+    for (const json::value& one : world.compositions())
+        if (!is_end(text(one, "state"))) world.wrong("stuck: " + json::serialize(one));
+    world.wrong("the fleet: " + json::serialize(world.fleet("/v1/status")));
+}
+
+void check_end(World& world) {
+    check_sums(world);
+    const std::vector<json::value> compositions = world.compositions();
+    check_hosts(world, compositions);
+    check_acknowledged(world, compositions, world.events());
+}
+
+}  // namespace memtide::test

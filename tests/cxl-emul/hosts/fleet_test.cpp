@@ -1,0 +1,313 @@
+#include "cxl-emul/hosts/fleet.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <gtest/gtest.h>
+
+#include "common/http/server.h"
+#include "cxl-emul/hosts/control.h"
+#include "tests/cxl-emul/switch/manager.h"
+#include "tests/cxl-emul/switch/test_switch.h"
+#include "tests/integration/background.h"
+#include "tests/integration/eventually.h"
+
+// A whole fleet, with a manager on either side of it that says what the test wants it to say.
+namespace memtide::emul::test {
+namespace {
+
+using namespace std::chrono_literals;
+using memtide::test::eventually;
+namespace json = boost::json;
+using Answer = boost::asio::awaitable<http::Response>;
+
+// The agents' side of a manager. Everything runs on one executor.
+class ScriptedManager {
+  public:
+    ScriptedManager(boost::asio::any_io_executor executor, const std::string& address)
+        : executor_(std::move(executor)), server_(executor_, routes(), {}) {
+        if (!server_.listen(address)) throw std::runtime_error("cannot listen on " + address);
+    }
+
+    // For every host, from its next poll on.
+    void want(std::string compositions) {
+        ++revision_;
+        compositions_ = std::move(compositions);
+    }
+    // The last report for a host; null when there is none.
+    json::value reported(const std::string& host) const {
+        const auto found = reports_.find(host);
+        return found == reports_.end() ? json::value() : found->second;
+    }
+    std::size_t reports(const std::string& host) { return counts_[host]; }
+    std::string state(const std::string& host) const {
+        const json::value report = reported(host);
+        if (report.is_null() || report.at("compositions").as_array().empty()) return "";
+        return std::string(report.at("compositions").at(0).at("state").as_string());
+    }
+    boost::asio::awaitable<void> stop() { return server_.stop(100ms); }
+
+  private:
+    const http::Router& routes() {
+        router_.add("GET", "/v1/hosts/{host}/desired", [this](http::Request request) -> Answer {
+            const auto after = request.query_value("after");
+            // A short long poll: the test is not to wait for it.
+            if (after && *after == std::to_string(revision_)) {
+                boost::asio::steady_timer timer(executor_, 10ms);
+                co_await timer.async_wait(boost::asio::use_awaitable);
+            }
+            co_return http::json_response(200, R"({"revision": )" + std::to_string(revision_) +
+                                                   R"(, "host": "x", "compositions": )" + compositions_ +
+                                                   "}");
+        });
+        router_.add("PUT", "/v1/hosts/{host}/observed", [this](http::Request request) -> Answer {
+            const std::string host = request.path_parameters.at("host");
+            reports_[host] = json::parse(request.body);
+            ++counts_[host];
+            http::Response response;
+            response.status = 204;
+            co_return response;
+        });
+        return router_;
+    }
+
+    boost::asio::any_io_executor executor_;
+    http::Router router_;
+    int revision_ = 1;
+    std::string compositions_ = "[]";
+    std::map<std::string, json::value> reports_;
+    std::map<std::string, std::size_t> counts_;
+    http::Server server_;
+};
+
+constexpr std::string_view kWantOnline =
+    R"([{"id": "c-1", "serial": "0x4d54100000000001", "size": 268435456, "desired": "online"}])";
+constexpr std::string_view kWantOffline =
+    R"([{"id": "c-1", "serial": "0x4d54100000000001", "size": 268435456, "desired": "offline"}])";
+
+// Two hosts at one switch; port 0 is host0's, port 2 the first device's.
+class FleetTest : public testing::Test {
+  protected:
+    FleetTest() {
+        background_.call([&] {
+            manager_.emplace(background_.executor(), "unix:" + folder_.path() + "/manager.sock");
+            FleetOptions options;
+            options.count = 2;
+            options.listen = "unix://" + folder_.path();
+            options.manager = "unix:" + folder_.path() + "/manager.sock";
+            auto fleet = Fleet::open(background_.executor(), options);
+            if (!fleet) throw std::runtime_error(fleet.error().message);
+            fleet_ = *std::move(fleet);
+            fleet_->start();
+            return 0;
+        });
+    }
+    ~FleetTest() override {
+        background_.call([&] {
+            fleet_->stop();
+            return 0;
+        });
+        background_.stop();
+        fleet_.reset();
+        manager_.reset();
+    }
+
+    Manager connect() { return Manager("unix://" + folder_.path() + "/switch0.sock"); }
+    FleetCounts counts() {
+        return background_.call([&] { return fleet_->counts(); });
+    }
+    std::uint64_t violations() {
+        return background_.call([&] { return fleet_->ledger().violation_count(); });
+    }
+    void want(std::string_view compositions) {
+        background_.call([&] {
+            manager_->want(std::string(compositions));
+            return 0;
+        });
+    }
+    bool reports(const std::string& host, const std::string& state) {
+        return eventually([&] { return background_.call([&] { return manager_->state(host) == state; }); });
+    }
+    Result<> begin(HostFault fault) {
+        return background_.call([&] { return fleet_->begin_fault(HostId("host0"), fault, std::nullopt); });
+    }
+    Result<> end(HostFault fault) {
+        return background_.call([&] { return fleet_->end_fault(HostId("host0"), fault); });
+    }
+
+    TemporaryFolder folder_;
+    memtide::test::Background background_;
+    std::optional<ScriptedManager> manager_;
+    std::unique_ptr<Fleet> fleet_;
+};
+
+TEST_F(FleetTest, ABindAtTheSwitchIsMemoryAtTheHost) {
+    Manager fm = connect();
+    want(kWantOnline);
+    EXPECT_TRUE(reports("host0", "absent"));
+    EXPECT_EQ(fm.bind(0, 0, 2, 0), fmapi::ReturnCode::kSuccess);
+    EXPECT_TRUE(reports("host0", "online"));
+    EXPECT_EQ(counts().online, 1U);
+    want(kWantOffline);
+    EXPECT_TRUE(reports("host0", "offline"));
+    EXPECT_EQ(fm.unbind(0, 0), fmapi::ReturnCode::kSuccess);
+    EXPECT_EQ(counts().bound, 0U);
+    EXPECT_EQ(violations(), 0U);
+}
+
+TEST_F(FleetTest, TheNextOwnerOfMemoryThatWasNotErasedSeesIt) {
+    Manager fm = connect();
+    want(kWantOnline);
+    ASSERT_EQ(fm.bind(0, 0, 2, 0), fmapi::ReturnCode::kSuccess);
+    ASSERT_TRUE(reports("host0", "online"));
+    want(kWantOffline);
+    ASSERT_TRUE(reports("host0", "offline"));
+    ASSERT_EQ(fm.unbind(0, 0), fmapi::ReturnCode::kSuccess);
+    ASSERT_EQ(fm.bind(1, 0, 2, 0), fmapi::ReturnCode::kSuccess);
+    EXPECT_EQ(violations(), 1U);
+}
+
+TEST_F(FleetTest, WithoutPowerASwitchForgetsItsBindingsAndComesBackWhereItWas) {
+    {
+        Manager fm = connect();
+        ASSERT_EQ(fm.bind(0, 0, 2, 0), fmapi::ReturnCode::kSuccess);
+        ASSERT_TRUE(background_.call([&] { return fleet_->power_off(SwitchId("switch0"), std::nullopt); })
+                        .has_value());
+        EXPECT_TRUE(fm.is_dropped());
+    }
+    EXPECT_TRUE(eventually([&] { return counts().switches_off == 1 && counts().bound == 0; }));
+    EXPECT_FALSE(
+        background_.call([&] { return fleet_->power_off(SwitchId("switch0"), std::nullopt); }).has_value());
+    ASSERT_TRUE(background_.call([&] { return fleet_->power_on(SwitchId("switch0")); }).has_value());
+    ASSERT_TRUE(eventually([&] { return counts().switches_off == 0; }));
+    Manager fm = connect();
+    EXPECT_EQ(fm.vppb(0, 0).binding, fmapi::VppbBinding::kUnbound);
+    EXPECT_EQ(fm.bind(0, 0, 2, 0), fmapi::ReturnCode::kSuccess);
+    EXPECT_EQ(violations(), 0U);
+}
+
+TEST_F(FleetTest, ADeviceWithItsLinkDownIsGoneForHostAndManager) {
+    Manager fm = connect();
+    want(kWantOnline);
+    ASSERT_EQ(fm.bind(0, 0, 2, 0), fmapi::ReturnCode::kSuccess);
+    ASSERT_TRUE(reports("host0", "online"));
+    const DeviceId device("dev-0-0");
+    using enum Fleet::DeviceFault;
+    ASSERT_TRUE(
+        background_.call([&] { return fleet_->begin_fault(device, kLinkDown, std::nullopt); }).has_value());
+    EXPECT_TRUE(reports("host0", "absent"));
+    fmapi::GetPhysicalPortStateRequest request;
+    request.ports = {2};
+    EXPECT_EQ(fm.get<fmapi::GetPhysicalPortState>(request).ports.at(0).device_type,
+              fmapi::ConnectedDeviceType::kNone);
+    ASSERT_TRUE(background_.call([&] { return fleet_->end_fault(device, kLinkDown); }).has_value());
+    EXPECT_TRUE(reports("host0", "online"));
+    EXPECT_EQ(violations(), 0U);
+}
+
+TEST_F(FleetTest, AHostThatRebootsComesBackWithAnotherBootIdAndItsMemory) {
+    Manager fm = connect();
+    want(kWantOnline);
+    ASSERT_EQ(fm.bind(0, 0, 2, 0), fmapi::ReturnCode::kSuccess);
+    ASSERT_TRUE(reports("host0", "online"));
+    ASSERT_TRUE(
+        background_.call([&] { return fleet_->begin_fault(HostId("host0"), HostFault::kReboot, 20ms); })
+            .has_value());
+    EXPECT_TRUE(eventually([&] {
+        return background_.call([&] {
+            return manager_->reported("host0").at("boot_id") == "host0-boot-2" &&
+                   manager_->state("host0") == "online";
+        });
+    }));
+}
+
+TEST_F(FleetTest, ASilentAgentActsAndReportsOnlyLater) {
+    want(kWantOnline);
+    ASSERT_TRUE(reports("host0", "absent"));
+    ASSERT_TRUE(begin(HostFault::kSilence).has_value());
+    Manager fm = connect();
+    ASSERT_EQ(fm.bind(0, 0, 2, 0), fmapi::ReturnCode::kSuccess);
+    EXPECT_TRUE(eventually([&] { return counts().online == 1; }));
+    EXPECT_EQ(background_.call([&] { return manager_->state("host0"); }), "absent");
+    ASSERT_TRUE(end(HostFault::kSilence).has_value());
+    EXPECT_TRUE(reports("host0", "online"));
+}
+
+TEST_F(FleetTest, ADeadAgentDoesNothingUntilItIsBack) {
+    want(kWantOnline);
+    ASSERT_TRUE(reports("host0", "absent"));
+    ASSERT_TRUE(begin(HostFault::kAgentDies).has_value());
+    EXPECT_EQ(counts().agents, 1U);
+    Manager fm = connect();
+    ASSERT_EQ(fm.bind(0, 0, 2, 0), fmapi::ReturnCode::kSuccess);
+    EXPECT_EQ(counts().online, 0U);
+    ASSERT_TRUE(end(HostFault::kAgentDies).has_value());
+    EXPECT_TRUE(reports("host0", "online"));
+}
+
+TEST_F(FleetTest, AReportForAnotherThatIsTakenIsAViolation) {
+    ASSERT_TRUE(begin(HostFault::kReportsForAnother).has_value());
+    want(kWantOnline);  // and the scripted manager takes everything
+    EXPECT_TRUE(eventually([&] { return violations() > 0; }));
+}
+
+TEST_F(FleetTest, HealingEndsEverything) {
+    ASSERT_TRUE(begin(HostFault::kAgentDies).has_value());
+    ASSERT_TRUE(begin(HostFault::kLinkDown).has_value());
+    ASSERT_TRUE(
+        background_.call([&] { return fleet_->power_off(SwitchId("switch0"), std::nullopt); }).has_value());
+    ASSERT_TRUE(eventually([&] { return counts().switches_off == 1; }));
+    background_.call([&] {
+        fleet_->heal();
+        return 0;
+    });
+    EXPECT_TRUE(eventually([&] {
+        const FleetCounts now = counts();
+        return now.switches_off == 0 && now.faulty_hosts == 0 && now.agents == 2;
+    }));
+}
+
+TEST_F(FleetTest, WhatDoesNotExistCannotFail) {
+    background_.call([&] {
+        EXPECT_FALSE(fleet_->begin_fault(HostId("host2"), HostFault::kReboot, std::nullopt).has_value());
+        EXPECT_FALSE(fleet_->power_off(SwitchId("switch1"), std::nullopt).has_value());
+        EXPECT_FALSE(fleet_->begin_fault(DeviceId("dev-1-0"), Fleet::DeviceFault::kLinkDown, std::nullopt)
+                         .has_value());
+        return 0;
+    });
+}
+
+TEST_F(FleetTest, ControlSpeaksHttp) {
+    http::Router router;
+    background_.call([&] {
+        add_control_routes(router, *fleet_);
+        return 0;
+    });
+    const auto ask = [&](std::string method, std::string path,
+                         std::map<std::string, std::string> query = {}) {
+        http::Request request;
+        request.method = std::move(method);
+        request.path = std::move(path);
+        request.query = std::move(query);
+        return background_.run(router.dispatch(std::move(request)));
+    };
+    EXPECT_EQ(json::parse(ask("GET", "/v1/status").body).at("hosts"), 2);
+    EXPECT_EQ(ask("PUT", "/v1/hosts/host1/faults/silence").status, 204U);
+    EXPECT_EQ(json::parse(ask("GET", "/v1/hosts/host1").body).at("faults").at(0), "silence");
+    EXPECT_EQ(ask("DELETE", "/v1/hosts/host1/faults/silence").status, 204U);
+    EXPECT_EQ(ask("PUT", "/v1/hosts/host1/faults/reboot", {{"for", "soon"}}).status, 422U);
+    EXPECT_EQ(ask("PUT", "/v1/hosts/host1/faults/measles").status, 404U);
+    EXPECT_EQ(ask("PUT", "/v1/hosts/host9/faults/reboot").status, 404U);
+    EXPECT_EQ(ask("DELETE", "/v1/switches/switch0/faults/power-off").status, 409U);
+    EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/erase-fails", {{"for", "1ms"}}).status, 204U);
+    EXPECT_EQ(ask("DELETE", "/v1/faults").status, 204U);
+    EXPECT_TRUE(json::parse(ask("GET", "/v1/violations").body).at("violations").as_array().empty());
+}
+
+}  // namespace
+}  // namespace memtide::emul::test

@@ -1,0 +1,40 @@
+#include "cxl-emul/hosts/manager_config.h"
+
+#include <gtest/gtest.h>
+
+#include "cxl-emul/hosts/fleet_plan.h"
+#include "fabric-manager/app/config.h"
+
+namespace memtide::emul {
+namespace {
+
+Topology fleet_of(std::uint64_t hosts) {
+    FleetOptions options;
+    options.count = hosts;
+    options.listen = "tcp://127.0.0.1:2650";
+    return *plan_fleet(options);
+}
+
+TEST(ManagerConfig, IsOneThatTheManagerTakes) {
+    const auto text = manager_config(fleet_of(100), "http://127.0.0.1:8080", "/tmp/state \"1\".db");
+    ASSERT_TRUE(text.has_value());
+    const auto config = fm::parse_config(*text, "fm.yaml");
+    ASSERT_TRUE(config.has_value()) << config.error().message;
+    EXPECT_EQ(config->listen, std::vector<std::string>{"127.0.0.1:8080"});
+    EXPECT_EQ(config->state, "/tmp/state \"1\".db");
+    EXPECT_EQ(config->manager.switches.size(), 4U);
+    EXPECT_EQ(config->manager.hosts.size(), 100U);
+    EXPECT_GT(config->http.connections, 200U);
+}
+
+TEST(ManagerConfig, TheManagerListensWhereTheAgentsAsk) {
+    const auto text = manager_config(fleet_of(1), "unix:/run/manager.sock", "/tmp/state.db");
+    ASSERT_TRUE(text.has_value());
+    const auto config = fm::parse_config(*text, "fm.yaml");
+    ASSERT_TRUE(config.has_value()) << config.error().message;
+    EXPECT_EQ(config->listen, std::vector<std::string>{"unix:/run/manager.sock"});
+    EXPECT_FALSE(manager_config(fleet_of(1), "127.0.0.1:8080", "/tmp/state.db").has_value());
+}
+
+}  // namespace
+}  // namespace memtide::emul

@@ -1,0 +1,43 @@
+#include "cxl-emul/hosts/memory_media.h"
+
+#include <gtest/gtest.h>
+
+namespace memtide::emul {
+namespace {
+
+TEST(MemoryMedia, IsZeroUntilItIsWritten) {
+    MemoryMedia media("dev", gibibytes(1));
+    EXPECT_EQ(media.read(mebibytes(5)), 0U);
+    EXPECT_FALSE(media.first_written({}, gibibytes(1)).has_value());
+    media.write(mebibytes(5), 42);
+    EXPECT_EQ(media.read(mebibytes(5)), 42U);
+    EXPECT_EQ(media.first_written({}, gibibytes(1)), mebibytes(5));
+    EXPECT_FALSE(media.first_written(mebibytes(6), mebibytes(100)).has_value());
+}
+
+TEST(MemoryMedia, AnEraseTakesItsRangeAndNoMore) {
+    MemoryMedia media("dev", gibibytes(1));
+    for (const std::uint64_t at : {0, 256, 511, 512}) media.write(mebibytes(at), 1 + at);
+    EraseControl control;
+    EXPECT_TRUE(media.erase(mebibytes(256), mebibytes(256), control).has_value());
+    EXPECT_EQ(control.percent, 100U);
+    EXPECT_EQ(media.read(mebibytes(0)), 1U);
+    EXPECT_EQ(media.read(mebibytes(256)), 0U);
+    EXPECT_EQ(media.read(mebibytes(511)), 0U);
+    EXPECT_EQ(media.read(mebibytes(512)), 513U);
+}
+
+TEST(MemoryMedia, ABrokenOneKeepsWhatItHas) {
+    MemoryMedia media("dev", gibibytes(1));
+    media.write({}, 1);
+    media.break_erase(true);
+    EraseControl control;
+    EXPECT_FALSE(media.erase({}, gibibytes(1), control).has_value());
+    EXPECT_EQ(media.read({}), 1U);
+    media.break_erase(false);
+    EXPECT_TRUE(media.erase({}, gibibytes(1), control).has_value());
+    EXPECT_EQ(media.read({}), 0U);
+}
+
+}  // namespace
+}  // namespace memtide::emul

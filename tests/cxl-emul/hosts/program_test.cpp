@@ -1,0 +1,104 @@
+// `memtide-cxl-emul hosts` from outside.
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "common/process/child.h"
+#include "fabric-manager/app/config.h"
+#include "tests/cxl-emul/switch/test_switch.h"
+
+namespace memtide::emul::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class HostsProgram : public testing::Test {
+  protected:
+    static process::Command command(std::vector<std::string> words) {
+        process::Command command;
+        command.argv = {MEMTIDE_CXL_EMUL, "hosts"};
+        command.argv.insert(command.argv.end(), words.begin(), words.end());
+        return command;
+    }
+    static process::Output run(std::vector<std::string> words) {
+        auto output = process::run(command(std::move(words)), 60s);
+        EXPECT_TRUE(output.has_value());
+        return output.value_or(process::Output());
+    }
+    [[nodiscard]] std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
+    [[nodiscard]] std::string content(const std::string& name) const {
+        std::ifstream stream(file(name));
+        return {std::istreambuf_iterator<char>(stream), {}};
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(HostsProgram, BadOptionsEndItWithCode2AndWhatIsWrong) {
+    const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
+        {{}, "--count"},
+        {{"--count", "0"}, "hosts, not 0"},
+        {{"--count", "x"}, "--count"},
+        {{"--count", "-1"}, "hosts, not"},
+        {{"--count", "1", "--colour", "red"}, "--colour"},
+        {{"--count", "1", "--kind", "dcd"}, "--kind"},
+        {{"--count", "1", "--ld-size", "100MB"}, "--ld-size"},
+        {{"--count", "1", "--online-delay", "fast"}, "--online-delay"},
+        {{"--count", "1", "--bind-time", "1"}, "--bind-time"},
+        {{"--count", "1", "--fault", "gremlins"}, "refuses-offline"},
+        {{"--count", "1", "--fault", "reboot=2"}, "share"},
+        {{"--count", "1", "--listen", "tcp://0.0.0.0:1"}, "loopback"},
+        {{"--count", "1", "--manager", "ftp://x"}, "--manager"},
+        {{"--count", "300", "--switches", "1"}, "ports"}};
+    for (const auto& [words, expected] : wrong) {
+        const process::Output output = run(words);
+        EXPECT_EQ(output.exit.code, 2) << expected;
+        EXPECT_THAT(output.standard_error + output.standard_output, HasSubstr(expected));
+    }
+}
+
+TEST_F(HostsProgram, HelpNamesEveryFault) {
+    const process::Output output = run({"--help"});
+    EXPECT_EQ(output.exit.code, 0);
+    for (const std::string_view fault : {"reboot", "silence", "refuses-offline", "reports-for-another"})
+        EXPECT_THAT(output.standard_output, HasSubstr(std::string(fault)));
+}
+
+TEST_F(HostsProgram, WritesAConfigurationForTheManagerAndEndsAtASignal) {
+    process::Command one =
+        command({"--count", "40", "--listen", "unix://" + folder_.path(), "--manager",
+                 "unix:" + file("manager.sock"), "--state", file("state.db"), "--write-config",
+                 file("fm.yaml"), "--control", "unix:" + file("control.sock")});
+    one.standard_output = process::Stream::file(file("out"), false);
+    auto child = process::Child::spawn(one);
+    ASSERT_TRUE(child.has_value());
+    for (int i = 0; i < 3000 && content("out").find("start the manager") == std::string::npos; ++i)
+        std::this_thread::sleep_for(10ms);
+    EXPECT_THAT(content("out"), HasSubstr("40 hosts, 2 switches"));
+    const auto config = fm::load_config(file("fm.yaml"));
+    ASSERT_TRUE(config.has_value()) << config.error().message;
+    EXPECT_EQ(config->manager.hosts.size(), 40U);
+    EXPECT_EQ(access(file("switch1.sock").c_str(), F_OK), 0);
+    ASSERT_TRUE(child->terminate().has_value());
+    const auto exit = child->wait_for(60s);
+    ASSERT_TRUE(exit.has_value());
+    EXPECT_TRUE(exit->succeeded()) << exit->describe();
+    EXPECT_NE(access(file("switch1.sock").c_str(), F_OK), 0);
+    EXPECT_NE(access(file("control.sock").c_str(), F_OK), 0);
+}
+
+TEST_F(HostsProgram, APortThatIsTakenIsAnErrorThatNamesIt) {
+    const TestSwitch taken;
+    const process::Output output =
+        run({"--count", "1", "--listen", taken.tcp(), "--manager", "unix:" + file("manager.sock")});
+    EXPECT_EQ(output.exit.code, 1);
+    EXPECT_THAT(output.standard_error, HasSubstr("already in use"));
+}
+
+}  // namespace
+}  // namespace memtide::emul::test

@@ -240,8 +240,9 @@ TEST(Fault, FullDiskRefusesTheRequestAndTheViewStaysBehindTheDisk) {
     }
     ASSERT_TRUE(refusal);
     EXPECT_EQ(refusal->code, problem::kStorageFull) << refusal->detail;
-    const std::vector<Composition> seen =
-        rig.manager->list({.after = 0, .limit = 5000, .host = {}, .state = {}}).items;
+    CompositionQuery all;
+    all.limit = 5000;
+    const std::vector<Composition> seen = rig.manager->list(all).items;
     rig.kill();
     const auto store = open_sqlite_store({rig.store.path, std::nullopt});
     ASSERT_TRUE(store);

@@ -20,10 +20,12 @@ TEST(EntityTag, OfACompositionIsItsRevisionWhileNothingIsNotedBesides) {
     Composition c;
     c.revision = 17;
     EXPECT_EQ(etag_of(c), "\"17\"");
-    c.waiting_for = "the agent of host0";
+    c.parts.emplace_back();
+    EXPECT_EQ(etag_of(c), "\"17\"");
+    c.parts[0].waiting_for = "the agent of host0";
     const std::string waiting = etag_of(c);
     EXPECT_THAT(waiting, testing::StartsWith("\"17-"));
-    c.holders.push_back({.block = "memory32", .pid = 7, .command = "db", .bytes = {}});
+    c.parts[0].holders.push_back({.block = "memory32", .pid = 7, .command = "db", .bytes = {}});
     EXPECT_NE(etag_of(c), waiting);
 }
 

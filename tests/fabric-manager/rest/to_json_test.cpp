@@ -89,8 +89,12 @@ TEST(RestJson, ASchemaMistakeWouldBeFound) {
 
 TEST(RestJson, TheDesiredStateIsAsDescribed) {
     DesiredState desired{12, HostId("host0"), {}};
-    desired.compositions.push_back(
-        {CompositionId("c-1"), {0x4d54000100000001ULL}, mebibytes(256), false, true, Time{}});
+    desired.regions.push_back({{CompositionId("c-1"), 0},
+                               {{0x4d54000100000001ULL}, {0x4d54000100000002ULL}},
+                               mebibytes(512),
+                               false,
+                               true,
+                               Time{}});
     const json::object value = to_json(desired);
     EXPECT_THAT(mistakes("Desired", value), IsEmpty());
     EXPECT_EQ(value.at("compositions").at(0).at("desired"), "offline");
@@ -133,7 +137,7 @@ TEST(RestJson, TheInventoryIsAsDescribed) {
     item.error = "down";
     item.last_seen = Time{};
     item.ports = {Port{}, Port{2, PortRole::kDownstream, true, 8, 16, mld().id}};
-    Vppb vppb{0, BindingStatus::kBoundLd, 2, LdId{0}, CompositionId("c-1")};
+    Vppb vppb{0, BindingStatus::kBoundLd, 2, LdId{0}, PartId{CompositionId("c-1"), 0}};
     item.vcss = {Vcs{0, true, 0, HostId("host0"), {vppb, Vppb{}}}};
     EXPECT_THAT(mistakes("Switch", to_json(item)), IsEmpty());
     Host host;

@@ -39,11 +39,16 @@ Result<WantedState> read_wanted(const std::string& body) {
     const json::Object root = reader.root().object();
     WantedState state;
     state.revision = root.require("revision").integer<std::uint64_t>();
-    for (const json::Value& item : root.require("compositions").list()) {
+    for (const json::Value& item : root.require("regions").list()) {
         const json::Object one = item.object();
-        state.compositions.push_back({CompositionId(one.require("id").string()),
-                                      one.require("serial").serial(), one.require("size").bytes(),
-                                      one.require("desired").one_of({"online", "offline"}) == "online"});
+        Wanted wanted{CompositionId(one.require("composition").string()),
+                      one.require("region").integer<std::uint32_t>(),
+                      {},
+                      one.require("size").bytes(),
+                      one.require("desired").one_of({"online", "offline"}) == "online"};
+        for (const json::Value& serial : one.require("serials").list())
+            wanted.serials.push_back(serial.serial());
+        state.regions.push_back(std::move(wanted));
     }
     if (const auto good = reader.check(json::Reader::Unknown::kIgnored); !good)
         return std::unexpected(good.error());

@@ -112,8 +112,10 @@ void HostModel::want(WantedState wanted) {
 }
 
 const Wanted* HostModel::wanted_of(SerialNumber serial) const {
-    const auto found = std::ranges::find(wanted_.compositions, serial, &Wanted::serial);
-    return found == wanted_.compositions.end() ? nullptr : &*found;
+    const auto found = std::ranges::find_if(wanted_.regions, [&](const Wanted& one) {
+        return std::ranges::find(one.serials, serial) != one.serials.end();
+    });
+    return found == wanted_.regions.end() ? nullptr : &*found;
 }
 
 void HostModel::bring_online(Slot& slot) {
@@ -184,33 +186,47 @@ std::optional<HostModel::Time> HostModel::next_due() const {
     return next;
 }
 
+// A region is as far as the last of its devices.
+std::string_view HostModel::state_of(const Wanted& wanted) const {
+    std::size_t present = 0;
+    std::size_t online = 0;
+    std::size_t used = 0;
+    std::size_t offline = 0;
+    for (const SerialNumber serial : wanted.serials) {
+        const auto found = devices_.find(serial);
+        if (found == devices_.end()) continue;
+        ++present;
+        online += found->second.use == Use::kOnline ? 1 : 0;
+        used += in_use(found->second) ? 1 : 0;
+        offline += found->second.use == Use::kOffline ? 1 : 0;
+    }
+    if (present == 0) return "absent";
+    if (online == wanted.serials.size()) return "online";
+    if (used > 0 && !wanted.online) return "draining";
+    if (offline == present) return "offline";
+    return faults_.has(HostFault::kRefusesOnline) ? "failed" : "found";
+}
+
 std::string HostModel::observed() const {
     const bool lies = faults_.has(HostFault::kLiesAboutSize);
-    json::array compositions;
-    for (const Wanted& wanted : wanted_.compositions) {
-        const auto found = devices_.find(wanted.serial);
+    json::array regions;
+    for (const Wanted& wanted : wanted_.regions) {
+        const std::string_view state = state_of(wanted);
         json::object one;
-        if (found == devices_.end()) {
-            one["state"] = "absent";
-        } else if (in_use(found->second)) {
-            const Bytes size = found->second.device.size;
-            one["state"] = found->second.use == Use::kOnline ? "online" : "draining";
+        if (state == "failed") one = failed("no-window", "no volatile window has room (emulated)");
+        one["state"] = state;
+        if (state == "online" || state == "draining") {
             one["node"] = 1;
-            one["region"] = "region0";
-            one["online_bytes"] = lies ? size.value / 2 : size.value;
-            const bool held =
-                found->second.use == Use::kGoingOffline && faults_.has(HostFault::kRefusesOffline);
-            if (held) one["holders"] = holders();
-        } else if (found->second.use == Use::kOffline) {
-            one["state"] = "offline";
-        } else if (faults_.has(HostFault::kRefusesOnline)) {
-            one = failed("no-window", "no volatile window has room (emulated)");
-        } else {
-            one["state"] = "found";
+            one["name"] = "region0";
+            one["online_bytes"] = lies ? wanted.size.value / 2 : wanted.size.value;
         }
-        one["id"] = wanted.id.value;
-        one["serial"] = format_serial(wanted.serial);
-        compositions.push_back(std::move(one));
+        if (state == "draining" && faults_.has(HostFault::kRefusesOffline)) one["holders"] = holders();
+        one["composition"] = wanted.composition.value;
+        one["region"] = wanted.region;
+        json::array serials;
+        for (const SerialNumber serial : wanted.serials) serials.emplace_back(format_serial(serial));
+        one["serials"] = std::move(serials);
+        regions.push_back(std::move(one));
     }
     json::array memdevs;
     for (const auto& [serial, slot] : devices_) {
@@ -225,7 +241,7 @@ std::string HostModel::observed() const {
     result["boot_id"] = boot_id();
     result["revision_seen"] = wanted_.revision;
     result["memdevs"] = std::move(memdevs);
-    result["compositions"] = std::move(compositions);
+    result["regions"] = std::move(regions);
     result["warnings"] = json::array();
     return json::serialize(result);
 }

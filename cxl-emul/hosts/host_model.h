@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/bytes.h"
@@ -17,16 +18,17 @@
 
 namespace memtide::emul {
 
-// What the manager wants of one composition (docs/rest.md, the agent channel).
+// What the manager wants of one region of a composition (docs/rest.md, the agent channel).
 struct Wanted {
-    CompositionId id;
-    SerialNumber serial;
+    CompositionId composition;
+    std::uint32_t region = 0;
+    std::vector<SerialNumber> serials;  // of the devices that it is made of
     Bytes size;
     bool online = true;
 };
 struct WantedState {
     std::uint64_t revision = 0;
-    std::vector<Wanted> compositions;
+    std::vector<Wanted> regions;
 };
 
 // A device as a host's slot holds it: a piece of a medium.
@@ -82,7 +84,7 @@ class HostModel {
 
     [[nodiscard]] std::string boot_id() const;
     [[nodiscard]] std::uint64_t revision() const { return wanted_.revision; }
-    [[nodiscard]] std::size_t wanted_count() const { return wanted_.compositions.size(); }
+    [[nodiscard]] std::size_t wanted_count() const { return wanted_.regions.size(); }
     [[nodiscard]] std::size_t plugged_count() const { return devices_.size(); }
     [[nodiscard]] std::size_t online_count() const;
     [[nodiscard]] std::optional<Use> use_of(SerialNumber serial) const;
@@ -99,6 +101,7 @@ class HostModel {
     void note_change(SerialNumber serial);
     void bring_online(Slot& slot);
     void check_stamp(const Slot& slot);
+    [[nodiscard]] std::string_view state_of(const Wanted& wanted) const;
     [[nodiscard]] const Wanted* wanted_of(SerialNumber serial) const;
 
     HostId name_;

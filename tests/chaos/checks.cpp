@@ -53,7 +53,8 @@ void check_hosts(World& world, const std::vector<json::value>& compositions) {
         world.wrong("seen by a host: " + json::serialize(one));
     std::set<std::pair<std::string, std::string>> forced;
     for (const json::value& one : compositions)
-        if (one.at("forced").as_bool()) forced.emplace(text(one, "host"), text(one, "serial"));
+        for (const json::value& part : one.at("parts").as_array())
+            if (one.at("forced").as_bool()) forced.emplace(text(one, "host"), text(part, "serial"));
     for (const json::value& one : seen.at("surprise_removals").as_array())
         if (!forced.contains({text(one, "host"), text(one, "serial")}))
             world.wrong("unbound under an online host, and nobody forced it: " + json::serialize(one));

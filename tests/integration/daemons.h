@@ -45,10 +45,10 @@ std::string topology_yaml(const TempFolder& folder, const SwitchOptions& options
 
 struct ManagerOptions {
     int hosts = 2;
-    std::string timing;  // additional members of the `timing` section, "a: 1s, b: 2s"
-    std::string limits;
+    std::string timing{};  // additional members of the `timing` section, "a: 1s, b: 2s"
+    std::string limits{};
     std::string log_level = "info";
-    std::string more;  // further sections, as lines
+    std::string more{};  // further sections, as lines
 };
 
 std::string manager_yaml(const TempFolder& folder, const ManagerOptions& options);

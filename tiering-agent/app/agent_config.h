@@ -12,7 +12,7 @@ namespace memtide::agent {
 // config/tiering-agent.yaml says what each means.
 struct AgentConfig {
     std::string manager;
-    http::CredentialFiles credentials;
+    http::CredentialFiles credentials{};
     HostId host;  // by default this machine's name, up to the first dot
     std::string state = "/run/memtide/tiering-agent";
     bool load_modules = true;

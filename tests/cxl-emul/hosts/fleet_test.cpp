@@ -47,8 +47,8 @@ class ScriptedManager {
     std::size_t reports(const std::string& host) { return counts_[host]; }
     std::string state(const std::string& host) const {
         const json::value report = reported(host);
-        if (report.is_null() || report.at("compositions").as_array().empty()) return "";
-        return std::string(report.at("compositions").at(0).at("state").as_string());
+        if (report.is_null() || report.at("regions").as_array().empty()) return "";
+        return std::string(report.at("regions").at(0).at("state").as_string());
     }
     boost::asio::awaitable<void> stop() { return server_.stop(100ms); }
 
@@ -62,8 +62,7 @@ class ScriptedManager {
                 co_await timer.async_wait(boost::asio::use_awaitable);
             }
             co_return http::json_response(200, R"({"revision": )" + std::to_string(revision_) +
-                                                   R"(, "host": "x", "compositions": )" + compositions_ +
-                                                   "}");
+                                                   R"(, "host": "x", "regions": )" + compositions_ + "}");
         });
         router_.add("PUT", "/v1/hosts/{host}/observed", [this](http::Request request) -> Answer {
             const std::string host = request.path_parameters.at("host");
@@ -86,9 +85,9 @@ class ScriptedManager {
 };
 
 constexpr std::string_view kWantOnline =
-    R"([{"id": "c-1", "serial": "0x4d54100000000001", "size": 268435456, "desired": "online"}])";
+    R"([{"composition": "c-1", "region": 0, "serials": ["0x4d54100000000001"], "size": 268435456, "desired": "online"}])";
 constexpr std::string_view kWantOffline =
-    R"([{"id": "c-1", "serial": "0x4d54100000000001", "size": 268435456, "desired": "offline"}])";
+    R"([{"composition": "c-1", "region": 0, "serials": ["0x4d54100000000001"], "size": 268435456, "desired": "offline"}])";
 
 // Two hosts at one switch; port 0 is host0's, port 2 the first device's.
 class FleetTest : public testing::Test {

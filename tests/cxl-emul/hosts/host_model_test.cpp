@@ -19,10 +19,10 @@ class HostModelTest : public testing::Test {
     HostModel host(HostDelays delays = {}) { return {HostId("host0"), delays, 1, ledger_}; }
     PluggedDevice device() { return {kSerial, media_, mebibytes(256), mebibytes(256)}; }
     static WantedState wanted(bool online, std::uint64_t revision = 1) {
-        return {revision, {{CompositionId("c-1"), kSerial, mebibytes(256), online}}};
+        return {revision, {{CompositionId("c-1"), 0, {kSerial}, mebibytes(256), online}}};
     }
     static boost::json::value report_of(const HostModel& host) {
-        return boost::json::parse(host.observed()).at("compositions").at(0);
+        return boost::json::parse(host.observed()).at("regions").at(0);
     }
     // A host that has the device online.
     HostModel online() {
@@ -56,6 +56,22 @@ TEST_F(HostModelTest, BringsOnlineWhatIsWantedAndReportsIt) {
     EXPECT_EQ(boost::json::parse(one.observed()).at("revision_seen"), 7);
     EXPECT_FALSE(one.advance(now_));
     EXPECT_EQ(ledger_.violation_count(), 0U);
+}
+
+TEST_F(HostModelTest, ARegionOfTwoDevicesIsOnlineWhenBothAre) {
+    constexpr SerialNumber kOther{0x1002};
+    HostModel one = host();
+    one.want({1, {{CompositionId("c-1"), 0, {kSerial, kOther}, mebibytes(512), true}}});
+    one.plug(device(), Arrival::kFresh);
+    one.advance(now_);
+    EXPECT_EQ(report_of(one).at("state"), "found");
+    one.plug({kOther, media_, mebibytes(512), mebibytes(256)}, Arrival::kFresh);
+    one.advance(now_);
+    EXPECT_EQ(report_of(one).at("state"), "online");
+    EXPECT_EQ(report_of(one).at("online_bytes"), mebibytes(512).value);
+    one.want({2, {{CompositionId("c-1"), 0, {kSerial, kOther}, mebibytes(512), false}}});
+    one.advance(now_);
+    EXPECT_EQ(report_of(one).at("state"), "offline");
 }
 
 TEST_F(HostModelTest, LeavesAloneWhatNobodyWants) {

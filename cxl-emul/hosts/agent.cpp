@@ -178,14 +178,15 @@ asio::awaitable<bool> Agent::report() {
     if (model_.faults().has(HostFault::kLateReports)) delay += kLate;
     // What is true when the report is written is what is sent, however late.
     std::string body = model_.observed();
+    const bool names_any = model_.wanted_count() != 0;
     if (delay.count() > 0) co_await sleep(delay);
-    if (model_.faults().has(HostFault::kReportsForAnother)) co_await report_for_another(body);
+    // A report that names nothing is nobody's.
+    if (names_any && model_.faults().has(HostFault::kReportsForAnother)) co_await report_for_another(body);
     const unsigned status = co_await put_observed(model_.name(), std::move(body));
     co_return status == kNoContent;
 }
 
 asio::awaitable<void> Agent::report_for_another(std::string body) {
-    if (model_.wanted_count() == 0) co_return;
     const unsigned status = co_await put_observed(neighbour_, std::move(body));
     if (status == kNoContent)
         ledger_.violation({"foreign-report", model_.name(), SerialNumber{},

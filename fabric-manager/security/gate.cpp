@@ -102,6 +102,8 @@ void Gate::identify(Passage& passage, http::Request& request) {
         return refuse(passage, "too many wrong credentials",
                       too_many(*wait, "too many wrong credentials came from this address"));
     auto caller = authenticator_->identify(request, now());
+    // A token that was made a moment ago works at once.
+    if (!caller && read_tokens_again()) caller = authenticator_->identify(request, now());
     if (caller) {
         request.caller = *std::move(caller);
         return;
@@ -212,13 +214,18 @@ bool Gate::is_still_valid(const Principal& principal) const {
 
 void Gate::tick() {
     audit_.tick(now());
-    if (!authenticator_) return;
+    if (authenticator_) read_tokens_again();
+}
+
+// Whether there are others now.
+bool Gate::read_tokens_again() {
     const auto refreshed = authenticator_->refresh();
     if (!refreshed)
         log::error("the tokens cannot be read again; those of before stay in use",
                    {{"error", refreshed.error()}});
     else if (*refreshed)
         log::info("tokens were read again", {{"count", authenticator_->token_count()}});
+    return refreshed && *refreshed;
 }
 
 }  // namespace memtide::fm

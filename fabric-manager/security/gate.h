@@ -72,6 +72,7 @@ class Gate {
 
   private:
     Gate(GateOptions options, std::unique_ptr<AuditFile> audit, metrics::Registry& metrics);
+    bool read_tokens_again();
     void identify(Passage& passage, http::Request& request);
     void limit_rate(Passage& passage, const http::Request& request);
     void authorise(Passage& passage, const http::Request& request, const Door& door);

@@ -79,7 +79,7 @@ TEST_F(Described, AFailedCompositionIsDescribedToo) {
     agents_[0]->behave(FakeAgent::held_by(7, "database"));
     id_ = text(client_
                    ->call("POST /v1/compositions", "/v1/compositions",
-                          R"({"host":"host0","size":"256MiB","tenant":"t","labels":{"a":"b"},"ttl":3600})")
+                          R"({"host":"host0","size":"256MiB","tenant":"blue","labels":{"a":"b"},"ttl":3600})")
                    .json,
                "id");
     expect_state(id_, "Online");
@@ -101,7 +101,9 @@ TEST_F(Described, EveryGetOfWhatIsNotThere) {
     for (const std::string& operation : client_->operations()) {
         if (operation.find('{') == std::string::npos) continue;
         ++with_names;
-        const std::string body = operation.starts_with("PUT ") ? R"({"boot_id":"b"})" : "";
+        std::string body;
+        if (operation.starts_with("PUT ")) body = R"({"boot_id":"b"})";
+        if (operation.starts_with("PATCH ")) body = R"({"ttl":60})";
         EXPECT_EQ(client_->call(operation, path_of(operation, false), body).status, 404U) << operation;
     }
     EXPECT_GE(with_names, 7);
@@ -167,14 +169,16 @@ TEST_F(Described, BodiesAsTheyAreDescribedAreTakenAndOthersAreNot) {
     // Each member with a value for it; all of them together must be accepted.
     const std::map<std::string, json::value> values{{"host", "host1"},
                                                     {"size", 268435456},
-                                                    {"tenant", "t"},
+                                                    {"tenant", "blue"},
                                                     {"labels", json::object{{"a", "b"}}},
+                                                    {"ways", 1},
+                                                    {"placement", json::object{{"policy", "spread"}}},
                                                     {"ttl", 3600}};
     json::object full;
     for (const auto& [key, described] : schema.at("properties").as_object())
         if (const auto value = values.find(std::string(key)); value != values.end())
             full[key] = value->second;
-    EXPECT_GE(full.size(), 5U);
+    EXPECT_EQ(full.size(), schema.at("properties").as_object().size());
     EXPECT_EQ(client_->call("POST /v1/compositions", "/v1/compositions", json::serialize(full)).status, 202U);
     for (const json::value& required : schema.at("required").as_array()) {
         json::object without = full;
@@ -211,8 +215,8 @@ TEST_F(Described, RefusalsOfEveryKindAreDescribed) {
     }
     EXPECT_EQ(client_
                   ->call("PUT /v1/hosts/{host}/observed", "/v1/hosts/host1/observed",
-                         fmt::format(R"({{"boot_id":"b","compositions":[{{"id":"{}","serial":)"
-                                     R"("0x4d54000100000001","state":"online"}}]}})",
+                         fmt::format(R"({{"boot_id":"b","regions":[{{"composition":"{}","region":0,"serials":)"
+                                     R"(["0x4d54000100000001"],"state":"online"}}]}})",
                                      id_))
                   .status,
               422U);

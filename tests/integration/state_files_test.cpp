@@ -72,7 +72,7 @@ TEST_F(StateFiles, WhatWasComposedAfterTheBackupIsAdoptedAfterTheRestore) {
     const auto all = compositions();
     ASSERT_EQ(all.size(), 2U);
     EXPECT_EQ(all[1].at("adopted"), true);
-    EXPECT_EQ(all[1].at("serial"), unknown_to_backup.at("serial"));
+    EXPECT_EQ(only_part(all[1]).at("serial"), only_part(unknown_to_backup).at("serial"));
     EXPECT_EQ(text(all[1], "host"), "host1");
     for (const auto& one : all) {
         expect_state(text(one, "id"), "Online");
@@ -91,7 +91,7 @@ TEST_F(StateFiles, WhatWasReleasedAfterTheBackupIsNotHandedOutTwice) {
     expect_state(old, "Released");
     // The only LD goes to the other host, which the backup knows nothing of.
     const std::string current = compose("host1");
-    const boost::json::value serial = expect_state(current, "Online").at("serial");
+    const boost::json::value serial = only_part(expect_state(current, "Online")).at("serial");
     manager_->kill();
     restore();
     run_manager();
@@ -104,7 +104,7 @@ TEST_F(StateFiles, WhatWasReleasedAfterTheBackupIsNotHandedOutTwice) {
     }));
     const auto all = compositions();
     ASSERT_EQ(all.size(), 2U);
-    EXPECT_EQ(all[1].at("serial"), serial);
+    EXPECT_EQ(only_part(all[1]).at("serial"), serial);
     EXPECT_EQ(text(all[1], "host"), "host1");
     EXPECT_EQ(rest_.compose("host0", "256MiB").status, 409U);
     release(text(all[1], "id"));

@@ -127,7 +127,7 @@ TEST(ObservedJson, WrongReportsAreRefusedAndNameTheMember) {
     }
     const auto report = read_observed_report(
         R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"flying"}]})");
-    EXPECT_NE(report.error().detail.find("compositions[0].state"), std::string::npos)
+    EXPECT_NE(report.error().detail.find("regions[0].state"), std::string::npos)
         << report.error().detail;
 }
 

@@ -63,9 +63,10 @@ TEST(RestJson, CompositionsAreAsDescribed) {
 TEST(RestJson, ACompositionShowsWhatItIs) {
     const json::object c = to_json(full_composition());
     EXPECT_EQ(c.at("size"), 268435456);
-    EXPECT_EQ(c.at("serial"), "0x4d54000100000001");
+    EXPECT_EQ(c.at("parts").at(0).at("serial"), "0x4d54000100000001");
+    EXPECT_EQ(c.at("node"), 1);
     EXPECT_EQ(c.at("state"), "Online");
-    EXPECT_EQ(c.at("vppb"), 1);
+    EXPECT_EQ(c.at("parts").at(0).at("vppb"), 1);
     EXPECT_EQ(c.at("expires"), "1970-01-01T00:01:00.000Z");
     EXPECT_EQ(c.at("steps").at(0).at("duration_ms"), 12.3);
     EXPECT_TRUE(c.at("steps").at(1).at("duration_ms").is_null());
@@ -74,8 +75,7 @@ TEST(RestJson, ACompositionShowsWhatItIs) {
 
 TEST(RestJson, WhatDoesNotApplyIsNull) {
     const json::object c = to_json(Composition{});
-    for (const auto* key : {"tenant", "reason", "device", "ld", "serial", "switch", "node", "region",
-                            "ttl_seconds", "expires", "waiting_for"})
+    for (const auto* key : {"tenant", "reason", "node", "ttl_seconds", "expires", "waiting_for"})
         EXPECT_TRUE(c.at(key).is_null()) << key;
 }
 
@@ -97,8 +97,8 @@ TEST(RestJson, TheDesiredStateIsAsDescribed) {
                                Time{}});
     const json::object value = to_json(desired);
     EXPECT_THAT(mistakes("Desired", value), IsEmpty());
-    EXPECT_EQ(value.at("compositions").at(0).at("desired"), "offline");
-    EXPECT_EQ(value.at("compositions").at(0).at("force"), true);
+    EXPECT_EQ(value.at("regions").at(0).at("desired"), "offline");
+    EXPECT_EQ(value.at("regions").at(0).at("force"), true);
 }
 
 TEST(RestJson, EventsAreAsDescribed) {

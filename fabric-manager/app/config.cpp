@@ -105,6 +105,22 @@ void read_limits(const YamlMap& map, AppConfig& config) {
     }
 }
 
+// "64GiB", or "10%" of the pool's capacity.
+void read_reserve(const YamlValue& value, AppConfig& config) {
+    const std::string text = value.string();
+    if (!text.ends_with('%')) {
+        config.manager.reserve = value.bytes();
+        return;
+    }
+    unsigned percent = 0;
+    const char* const last = text.data() + text.size() - 1;
+    const auto [end, error] = std::from_chars(text.data(), last, percent);
+    if (error != std::errc{} || end != last || percent > 100)
+        value.reject("must be a size such as 64GiB, or 0% to 100% of the pool");
+    else
+        config.manager.reserve_percent = static_cast<std::uint8_t>(percent);
+}
+
 void read_listen(const YamlValue& value, AppConfig& config) {
     const auto one = [&](const YamlValue& entry) {
         const std::string address = entry.string();
@@ -214,6 +230,8 @@ Result<AppConfig> read(const YamlDocument& document) {
     config.manager.tenants = read_tenants(root, hosts, config.security.gate);
     if (const auto timing = root.get("timing")) read_timing(timing->map(), config);
     if (const auto limits = root.get("limits")) read_limits(limits->map(), config);
+    if (const auto placement = root.get("placement"))
+        if (const auto reserve = placement->map().get("reserve")) read_reserve(*reserve, config);
     if (const auto level = root.get("log_level")) read_log_level(*level, config);
     if (const auto log = root.get("log")) read_log(log->map(), config);
     if (const auto good = document.check(); !good) return std::unexpected(good.error());

@@ -22,8 +22,11 @@ class Restart : public Fabric {
         std::string pending;
         rest_.stream("/v1/events?after=0", {}, [&](std::string_view chunk) {
             pending += chunk;
-            return pending.find("\n: heartbeat") == std::string::npos &&
-                   pending.find("\"Released\"") == std::string::npos;
+            // Until the whole event is there.
+            const auto released = pending.find("\"Released\"");
+            const bool complete =
+                released != std::string::npos && pending.find("\n\n", released) != std::string::npos;
+            return pending.find("\n: heartbeat") == std::string::npos && !complete;
         });
         for (std::size_t at = 0; (at = pending.find("data: ", at)) != std::string::npos; ++at) {
             const auto event = boost::json::parse(pending.substr(at + 6, pending.find('\n', at) - at - 6));

@@ -30,10 +30,12 @@ TEST(ManagerConfig, ValuesAreRead) {
     const auto config = parse_config(std::string(kGood) +
                                          "timing: {drain_deadline: 2s, command_timeout: 300ms}\n"
                                          "limits: {body: 64KiB, state: 8MiB}\n"
+                                         "placement: {reserve: 12%}\n"
                                          "log_level: debug\n"
                                          "log: {format: json}\n",
                                      "x.yaml");
     ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->manager.reserve_percent, 12);
     EXPECT_EQ(config->listen, std::vector<std::string>{"127.0.0.1:8080"});
     EXPECT_EQ(config->state, "/var/lib/memtide/fabric-manager.db");
     ASSERT_EQ(config->manager.switches.size(), 1U);
@@ -109,6 +111,11 @@ TEST(ManagerConfig, WrongTypesAreNamedWithTheirPlace) {
                     .starts_with("x.yaml:2:23: "));
     EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {switch_poll: 0ms}\n")
                     .starts_with("x.yaml:2:23: must be longer"));
+    for (const char* reserve : {"110%", "x%", "%", "-1%"})
+        EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n",
+                              std::string("listen: 127.0.0.1:8080\nplacement: {reserve: \"") + reserve + "\"}\n")
+                        .find("0% to 100%") != std::string::npos)
+            << reserve;
     EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\nlimits: {body: 1GiB}\n")
                     .starts_with("x.yaml:2:16: must be from"));
 }

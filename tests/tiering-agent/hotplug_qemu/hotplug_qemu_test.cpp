@@ -21,6 +21,7 @@ namespace json = boost::json;
 
 // LDs 0 and 1 of the device: its serial number plus one plus the LD's id.
 constexpr const char* kSerial = "0x4d54a60000000001";
+constexpr const char* kSecondSerial = "0x4d54a60000000002";
 constexpr const char* kForeignSerial = "0x4d54a60000000002";
 
 constexpr std::string_view kTopology = R"(name: agent-test
@@ -162,7 +163,7 @@ class HotplugInQemu : public testing::Test {
                 << rack_->manager().last_report() << '\n'
                 << rack_->sh("tail -n 40 /tmp/agent.log; " MEMTIDE_AGENT " --once; dmesg | tail -n 20").text
                 << '\n';
-        rack_->manager().wish_offline("c-1", kSerial, 60s);
+        rack_->manager().wish_offline("c-1", {kSerial}, 60s);
         EXPECT_TRUE(manager().reports("c-1", [](const json::object& c) {
             return c.at("state").as_string() == "offline" || c.at("state").as_string() == "absent";
         }));
@@ -177,14 +178,14 @@ class HotplugInQemu : public testing::Test {
     static WishingManager& manager() { return rack_->manager(); }
     void bring_online() {
         const auto started = std::chrono::steady_clock::now();
-        manager().wish_online("c-1", kSerial);
+        manager().wish_online("c-1", {kSerial});
         ASSERT_TRUE(manager().reports("c-1", "online"));
         const auto took = std::chrono::steady_clock::now() - started;
         std::cout << "online after " << std::chrono::duration_cast<std::chrono::milliseconds>(took).count()
                   << " ms\n";
     }
     void release() {
-        manager().wish_offline("c-1", kSerial, 60s);
+        manager().wish_offline("c-1", {kSerial}, 60s);
         ASSERT_TRUE(manager().reports("c-1", "offline"));
     }
     static std::string zones() {
@@ -246,7 +247,7 @@ TEST_F(HotplugInQemu, ReleaseMovesThePagesOfProcessesAwayLockedOrNot) {
 TEST_F(HotplugInQemu, PinnedPagesAreNamedWithTheirHolderAndReleasedWithIt) {
     bring_online();
     const auto pid = hold(8, "--pin");
-    manager().wish_offline("c-1", kSerial, 5s);
+    manager().wish_offline("c-1", {kSerial}, 5s);
     const auto names_holder = [&](const json::object& composition) {
         for (const json::value& holder : composition.at("holders").as_array())
             if (holder.at("pid").is_int64() && std::to_string(holder.at("pid").as_int64()) == pid &&
@@ -261,7 +262,7 @@ TEST_F(HotplugInQemu, PinnedPagesAreNamedWithTheirHolderAndReleasedWithIt) {
     }));
     bring_online();  // the release is cancelled
     EXPECT_EQ(zones(), "Movable online ");
-    manager().wish_offline("c-1", kSerial, 60s);
+    manager().wish_offline("c-1", {kSerial}, 60s);
     expect_intact(pid);
     EXPECT_TRUE(manager().reports("c-1", "offline"));
 }
@@ -308,9 +309,9 @@ TEST_F(HotplugInQemu, AgentKilledAtRandomMomentsFinishesEachJob) {
     std::mt19937 random(4711);
     for (int round = 0; round < 8; ++round) {
         if (round % 2 == 0)
-            manager().wish_online("c-1", kSerial);
+            manager().wish_online("c-1", {kSerial});
         else
-            manager().wish_offline("c-1", kSerial, 60s);
+            manager().wish_offline("c-1", {kSerial}, 60s);
         // Somewhere between its start and the end of the job.
         const int pause = std::uniform_int_distribution(0, 1500)(random);
         rack_->sh(fmt::format("sleep {}.{:03}; pkill -9 memtide-tiering", pause / 1000, pause % 1000));
@@ -318,12 +319,29 @@ TEST_F(HotplugInQemu, AgentKilledAtRandomMomentsFinishesEachJob) {
         if (round % 3 == 0) continue;  // the next wish comes while this one is under way
         ASSERT_TRUE(manager().reports("c-1", round % 2 == 0 ? "online" : "offline")) << "round " << round;
     }
-    manager().wish_online("c-1", kSerial);
+    manager().wish_online("c-1", {kSerial});
     ASSERT_TRUE(manager().reports("c-1", "online"));
     EXPECT_EQ(rack_->sh("ls -d /sys/bus/cxl/devices/region*").text, "/sys/bus/cxl/devices/region0");
     EXPECT_EQ(zones(), "Movable online ");
     release();
     EXPECT_EQ(rack_->sh("ls -d /sys/bus/cxl/devices/region*").code, 2);
+}
+
+TEST_F(HotplugInQemu, TwoMemdevsAreInterleavedIntoOneRegionAndGoAsOne) {
+    const std::vector<std::string> both{kSerial, kSecondSerial};
+    ASSERT_EQ(rack_->bind(1, 1).code, 0);
+    manager().wish_online("c-1", both);
+    ASSERT_TRUE(manager().reports("c-1", "online")) << manager().last_report();
+    EXPECT_EQ(rack_->sh("cat /sys/bus/cxl/devices/region0/interleave_ways").text, "2");
+    EXPECT_NE(
+        rack_->sh("cat /sys/devices/system/node/node1/meminfo").text.find("MemTotal:         524288 kB"),
+        std::string::npos);
+    const std::string holder = hold(64);
+    expect_intact(holder);
+    manager().wish_offline("c-1", both, 60s);
+    ASSERT_TRUE(manager().reports("c-1", "offline")) << manager().last_report();
+    EXPECT_EQ(rack_->sh("ls -d /sys/bus/cxl/devices/region*").code, 2);
+    EXPECT_EQ(rack_->unbind(1).code, 0);
 }
 
 // Last: after it, this guest has addresses that only a restart makes usable again.

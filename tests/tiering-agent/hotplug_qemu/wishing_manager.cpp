@@ -44,22 +44,24 @@ void WishingManager::wish(const std::string& id, json::object composition) {
     ++revision_;
 }
 
-void WishingManager::wish_online(const std::string& id, const std::string& serial) {
-    wish(id, {{"id", id},
-              {"serial", serial},
-              {"size", 256 << 20},
+void WishingManager::wish_online(const std::string& id, const std::vector<std::string>& serials) {
+    wish(id, {{"composition", id},
+              {"region", 0},
+              {"serials", json::array(serials.begin(), serials.end())},
+              {"size", serials.size() * (256U << 20)},
               {"desired", "online"},
               {"force", false},
               {"drain_deadline", nullptr}});
 }
 
-void WishingManager::wish_offline(const std::string& id, const std::string& serial,
+void WishingManager::wish_offline(const std::string& id, const std::vector<std::string>& serials,
                                   std::chrono::seconds until_deadline) {
     const std::time_t deadline =
         std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + until_deadline);
-    wish(id, {{"id", id},
-              {"serial", serial},
-              {"size", 256 << 20},
+    wish(id, {{"composition", id},
+              {"region", 0},
+              {"serials", json::array(serials.begin(), serials.end())},
+              {"size", serials.size() * (256U << 20)},
               {"desired", "offline"},
               {"force", false},
               {"drain_deadline", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(deadline))}});
@@ -76,8 +78,8 @@ bool WishingManager::reports(const std::string& id, const std::function<bool(con
     for (; std::chrono::steady_clock::now() < deadline; std::this_thread::sleep_for(10ms)) {
         const std::lock_guard lock(mutex_);
         if (report_.empty() || report_.at("revision_seen").to_number<std::uint64_t>() != revision_) continue;
-        for (const json::value& composition : report_.at("compositions").as_array())
-            if (composition.at("id").as_string() == id && matches(composition.as_object())) return true;
+        for (const json::value& composition : report_.at("regions").as_array())
+            if (composition.at("composition").as_string() == id && matches(composition.as_object())) return true;
     }
     return false;
 }
@@ -110,12 +112,12 @@ asio::awaitable<http::Response> WishingManager::desired(http::Request request) {
             const std::lock_guard lock(mutex_);
             if (!after || *after != std::to_string(revision_) ||
                 std::chrono::steady_clock::now() > deadline) {
-                json::array compositions;
-                for (const auto& [id, wish] : wishes_) compositions.push_back(wish);
+                json::array regions;
+                for (const auto& [id, wish] : wishes_) regions.push_back(wish);
                 co_return http::json_response(
                     200, json::serialize(json::object{{"revision", revision_},
                                                       {"host", host_},
-                                                      {"compositions", std::move(compositions)}}));
+                                                      {"regions", std::move(regions)}}));
             }
         }
         timer.expires_after(5ms);

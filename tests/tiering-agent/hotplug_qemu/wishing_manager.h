@@ -24,8 +24,10 @@ class WishingManager {
     WishingManager& operator=(const WishingManager&) = delete;
 
     [[nodiscard]] std::string address() const;  // "127.0.0.1:PORT"
-    void wish_online(const std::string& id, const std::string& serial);
-    void wish_offline(const std::string& id, const std::string& serial, std::chrono::seconds until_deadline);
+    // Region 0 of a composition, of 256 MiB of each memdev; several are interleaved.
+    void wish_online(const std::string& id, const std::vector<std::string>& serials);
+    void wish_offline(const std::string& id, const std::vector<std::string>& serials,
+                      std::chrono::seconds until_deadline);
     void forget(const std::string& id);
 
     // Waits for a report of the newest wishes in which `matches` holds for that composition; false after two

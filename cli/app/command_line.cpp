@@ -115,11 +115,12 @@ void CommandLine::add_waiting(CLI::App* command) {
 }
 
 void CommandLine::add_compose() {
-    auto* const command = add("compose", "Give pooled memory to a host",
-                              "  memtide compose host0 256MiB\n"
-                              "  memtide compose host1 1.5GiB --label team=a --ttl 3600 --no-wait\n"
-                              "  memtide compose host0 2GiB --ways 2              interleaved over two devices\n"
-                              "  memtide compose host0 4GiB --policy spread --dry-run\n");
+    auto* const command =
+        add("compose", "Give pooled memory to a host",
+            "  memtide compose host0 256MiB\n"
+            "  memtide compose host1 1.5GiB --label team=a --ttl 3600 --no-wait\n"
+            "  memtide compose host0 2GiB --ways 2              interleaved over two devices\n"
+            "  memtide compose host0 4GiB --policy spread --dry-run\n");
     command->add_option("HOST", compose_.host, "Who gets it")->required()->type_name("")->check(something());
     command->add_option("SIZE", compose_.size, "How much: a multiple of 256MiB, as 256MiB or 1.5GiB")
         ->required()
@@ -146,13 +147,15 @@ void CommandLine::add_placement(CLI::App* command) {
     const auto percent = [&](const char* name, std::optional<std::uint64_t>& value, const char* text) {
         command->add_option(name, value, text)->type_name("PERCENT")->check(whole_number(1, 100));
     };
-    command->add_option("--policy", compose_.policy, "pack: few devices; spread: many; bandwidth: interleaved")
+    command
+        ->add_option("--policy", compose_.policy, "pack: few devices; spread: many; bandwidth: interleaved")
         ->type_name("POLICY")
         ->check(CLI::IsMember({"pack", "spread", "bandwidth"}));
     command->add_option("--ways", compose_.ways, "Interleave over 2, 4 or 8 devices")
         ->type_name("N")
         ->check(CLI::IsMember({1, 2, 4, 8}));
-    command->add_option("--max-devices", compose_.max_devices, "From how many devices it may come (default: 8)")
+    command
+        ->add_option("--max-devices", compose_.max_devices, "From how many devices it may come (default: 8)")
         ->type_name("N")
         ->check(whole_number(1, 8));
     percent("--max-per-device", compose_.max_percent_per_device,

@@ -118,8 +118,8 @@ int change_composition(const ManagerClient& manager, Output& output, const std::
     if (!composition) return output.failure(composition.error());
     if (size_of(*composition, "size") != wanted) {
         print(output, *composition);
-        return output.complaint(fmt::format("{} went back to {}: 'memtide events' tells why", id,
-                                            size_of(*composition, "size")));
+        return output.complaint(
+            fmt::format("{} went back to {}: 'memtide events' tells why", id, size_of(*composition, "size")));
     }
     return conclude(output, *composition, kOnline, waiting);
 }

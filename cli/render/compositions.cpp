@@ -39,11 +39,13 @@ std::string reason_of(const json::value& composition) {
 }
 
 std::string place_of(const json::value& part) {
-    return fmt::format("{} vcs {} vppb {}", text_of(part, "switch"), text_of(part, "vcs"), text_of(part, "vppb"));
+    return fmt::format("{} vcs {} vppb {}", text_of(part, "switch"), text_of(part, "vcs"),
+                       text_of(part, "vppb"));
 }
 
 std::string render_parts(const json::value& composition) {
-    Table parts({">PART", ">SIZE", "STATE", "DEVICE", ">LD", "SERIAL", "BOUND AT", ">NODE", "REGION", "NOTE"});
+    Table parts(
+        {">PART", ">SIZE", "STATE", "DEVICE", ">LD", "SERIAL", "BOUND AT", ">NODE", "REGION", "NOTE"});
     for (const json::value& part : items_of(composition, "parts"))
         parts.add({text_of(part, "number"), size_of(part, "size"), text_of(part, "state"),
                    text_of(part, "device"), text_of(part, "ld"), text_of(part, "serial"), place_of(part),

@@ -30,7 +30,9 @@ std::variant<Options, int> parse_options(int argc, const char* const* argv) {
     }
     app.set_version_flag("--version", "memtide-fabric-manager " MEMTIDE_VERSION);
     app.require_subcommand(0, 1);
-    app.footer("Exit codes: 0 after SIGTERM, SIGINT, and when it is done; 1 when it cannot run; 2 on bad usage or configuration.");
+    app.footer(
+        "Exit codes: 0 after SIGTERM, SIGINT, and when it is done; 1 when it cannot run; 2 on bad usage or "
+        "configuration.");
     add_token_commands(app, options.command);
     add_certs_commands(app, options.command);
     try {

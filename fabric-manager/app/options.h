@@ -11,8 +11,8 @@ enum class Task { kRun, kCheckConfig, kBackup, kRestore };
 struct Options {
     std::string config;
     Task task = Task::kRun;
-    std::string backup_file;  // what kBackup writes and kRestore reads
-    bool recover = false;     // run even if something that was acknowledged is lost
+    std::string backup_file;       // what kBackup writes and kRestore reads
+    bool recover = false;          // run even if something that was acknowledged is lost
     std::function<int()> command;  // when set: what to do in place of the task; answers the exit code
 };
 

@@ -43,7 +43,8 @@ Async<Outcome<DesiredState>> Core::desired(HostId id, std::optional<std::uint64_
     }
     DesiredState state{host->revision, id, {}};
     for (const CompositionId& one : agent.active)
-        for (DesiredRegion& region : desired_regions(find(one)->c)) state.regions.push_back(std::move(region));
+        for (DesiredRegion& region : desired_regions(find(one)->c))
+            state.regions.push_back(std::move(region));
     co_return state;
 }
 

@@ -94,7 +94,7 @@ struct PartRef {
 // A change of a composition on its way to the disk.
 struct Draft {
     Composition c;
-    std::uint32_t number = 0;  // of the part that the change is about
+    std::uint32_t number = 0;                  // of the part that the change is about
     std::optional<std::uint64_t> erased_over;  // its memory was erased, over this connection to the switch
     std::optional<QuarantineRecord> quarantine;
     std::optional<IdempotencyRecord> idempotency;
@@ -131,8 +131,8 @@ struct SwitchState {
     // The connection over which it was read last. What was erased before it is not known to be clean: the
     // switch may have been restarted, or served another manager.
     std::uint64_t connection = 0;
-    SteadyTime read_began{};  // of the last reading
-    std::set<PartId> active;  // parts at it that have not ended
+    SteadyTime read_began{};                         // of the last reading
+    std::set<PartId> active;                         // parts at it that have not ended
     std::map<std::uint8_t, std::string> unreadable;  // by port, as last told
 };
 

@@ -7,7 +7,8 @@
 
 namespace memtide::fm {
 
-// Deadlines that came with the last change; those that went are found to be out of date when their time comes.
+// Deadlines that came with the last change; those that went are found to be out of date when their time
+// comes.
 void Core::watch_deadlines(const EntryPtr& entry, const Composition& before) {
     const Composition& c = entry->c;
     const bool fresh = before.revision == 0;

@@ -45,10 +45,12 @@ void Core::note_failure(Draft& draft) const {
         if (c.failed || part.region == failing.region) give_back(c, part);
     }
     if (c.failed || failing.release_requested) return;
-    Event event = event_about(draft, failing, added && !failing.replacement ? "composition.resize-failed" : "composition.part-lost");
+    Event event =
+        event_about(draft, failing,
+                    added && !failing.replacement ? "composition.resize-failed" : "composition.part-lost");
     event.code = failing.reason->code;
-    event.detail = fmt::format("part {}, {}: {}", failing.number, format_bytes(failing.size),
-                               failing.reason->detail);
+    event.detail =
+        fmt::format("part {}, {}: {}", failing.number, format_bytes(failing.size), failing.reason->detail);
     draft.events.push_back(std::move(event));
     if (added) {
         if (!failing.replacement) c.size = lasting_size(c);

@@ -29,8 +29,8 @@ Async<> Core::heal(EntryPtr entry) {
     Change change = [&](Draft& draft) {
         Composition& c = draft.c;
         if (c.state != CompositionState::kDegraded || !c.placement.reprovide) return false;
-        PlacementRequest request = placement_request(
-            {c.host, c.size - lasting_size(c), c.placement, c.tenant, {}, std::nullopt});
+        PlacementRequest request =
+            placement_request({c.host, c.size - lasting_size(c), c.placement, c.tenant, {}, std::nullopt});
         const auto stay = std::ranges::count_if(c.parts, is_lasting);
         request.most_parts =
             static_cast<std::uint8_t>(kMostParts - std::min<std::ptrdiff_t>(stay, kMostParts));

@@ -1,5 +1,5 @@
-// The loop that takes one part of a composition from step to step. It runs while there is something to do; whoever
-// changes what it looks at calls kick().
+// The loop that takes one part of a composition from step to step. It runs while there is something to do;
+// whoever changes what it looks at calls kick().
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -57,8 +57,8 @@ std::optional<std::string> forbidden_step(const Composition& before, const Compo
 
 // Gives the host's desired state a new revision when the change shows in it; 0 when it does not.
 std::uint64_t Core::tell_agent(const Composition& before, Draft& draft, Mutation& mutation) {
-    const std::vector<DesiredRegion> old = before.revision == 0 ? std::vector<DesiredRegion>{}
-                                                                : desired_regions(before);
+    const std::vector<DesiredRegion> old =
+        before.revision == 0 ? std::vector<DesiredRegion>{} : desired_regions(before);
     if (old == desired_regions(draft.c)) return 0;
     const std::uint64_t revision = ++agents_.at(draft.c.host)->next_revision;
     mutation.hosts.push_back({draft.c.host, revision});
@@ -122,8 +122,7 @@ void Core::account(const EntryPtr& entry, Composition& c) const {
     double waited_ms = 0;
     for (const auto& [number, job] : entry->jobs) waited_ms = std::max(waited_ms, job->waited_ms);
     c.phase_waited_ms = entry->waited_before_ms + waited_ms;
-    const bool arrived =
-        c.state == CompositionState::kOnline && entry->c.state != CompositionState::kOnline;
+    const bool arrived = c.state == CompositionState::kOnline && entry->c.state != CompositionState::kOnline;
     if (!arrived && !is_end(c.state)) return;
     c.manager_overhead_ms += std::max(0.0, to_ms(c.updated - c.phase_started) - c.phase_waited_ms);
     c.phase_started = {};

@@ -28,15 +28,15 @@ boost::asio::awaitable<Outcome<Created>> Manager::create(CompositionRequest requ
     return core_->create(std::move(request), std::move(key));
 }
 boost::asio::awaitable<Outcome<Composition>> Manager::release(CompositionId id, bool force,
-                                                             Precondition precondition) {
+                                                              Precondition precondition) {
     return core_->release(std::move(id), force, std::move(precondition));
 }
 Outcome<Composition> Manager::plan(CompositionRequest request) const {
     return core_->plan(std::move(request));
 }
 boost::asio::awaitable<Outcome<Composition>> Manager::change(CompositionId id,
-                                                            CompositionChangeRequest request,
-                                                            Precondition precondition) {
+                                                             CompositionChangeRequest request,
+                                                             Precondition precondition) {
     return core_->change(std::move(id), std::move(request), std::move(precondition));
 }
 Outcome<Composition> Manager::get(const CompositionId& id) const { return core_->get(id); }

@@ -34,8 +34,7 @@ std::string agent_says(const AgentView& agent) {
     if (!agent.reported) return " (it has not reported yet)";
     if (!agent.region) return "";
     if (agent.region->error)
-        return fmt::format(" (it reports: {}: {})", agent.region->error->code,
-                           agent.region->error->detail);
+        return fmt::format(" (it reports: {}: {})", agent.region->error->code, agent.region->error->detail);
     if (agent.region->state == ObservedState::kOnline)
         return fmt::format(" (it reports: online, with {} on node {})",
                            format_bytes(agent.region->online_bytes),
@@ -54,8 +53,7 @@ bool agent_has_it_online(const Part& p, const AgentView& agent) {
 // Safe to unbind: the agent has seen that it shall let go, and says that it has.
 bool agent_let_go(const Part& p, const AgentView& agent) {
     if (!agent.region || agent.revision_seen < p.offline_revision) return false;
-    return agent.region->state == ObservedState::kOffline ||
-           agent.region->state == ObservedState::kAbsent;
+    return agent.region->state == ObservedState::kOffline || agent.region->state == ObservedState::kAbsent;
 }
 
 Action failing(const Part& p, const SwitchView& fabric) {

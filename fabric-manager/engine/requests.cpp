@@ -96,8 +96,12 @@ Outcome<Composition> Core::plan(CompositionRequest request) {
 
 PlacementRequest Core::placement_request(const CompositionRequest& request) const {
     const Bytes capacity = config_.reserve_percent == 0 ? Bytes{} : inventory_.pool().capacity;
-    return {request.host, request.size, request.placement, request.tenant,
-            std::max(config_.reserve, Bytes{capacity.value / 100 * config_.reserve_percent}), kMostParts};
+    return {request.host,
+            request.size,
+            request.placement,
+            request.tenant,
+            std::max(config_.reserve, Bytes{capacity.value / 100 * config_.reserve_percent}),
+            kMostParts};
 }
 
 Composition Core::draft_composition(CompositionRequest request, Plan plan, Time began) {

@@ -52,13 +52,14 @@ Outcome<Composition> Core::resized(const Composition& before, Bytes size) {
     request.most_parts = static_cast<std::uint8_t>(kMostParts - std::min<std::ptrdiff_t>(stay, kMostParts));
     Outcome<Plan> plan = place(inventory_, request);
     if (!plan && size < has)
-        return refuse(problem::kCannotShrink,
-                      fmt::format("composition {} is made of whole LDs, so that it can shrink to {} only with "
-                                  "{} of other memory in exchange, and there is none: {}. Sizes that need "
-                                  "none: {}",
-                                  c.id.value, format_bytes(size), format_bytes(missing), plan.error().detail,
-                                  fmt::join(sizes_below(before), ", ")),
-                      ErrorCode::kExhausted);
+        return refuse(
+            problem::kCannotShrink,
+            fmt::format("composition {} is made of whole LDs, so that it can shrink to {} only with "
+                        "{} of other memory in exchange, and there is none: {}. Sizes that need "
+                        "none: {}",
+                        c.id.value, format_bytes(size), format_bytes(missing), plan.error().detail,
+                        fmt::join(sizes_below(before), ", ")),
+            ErrorCode::kExhausted);
     if (!plan) return std::unexpected(plan.error());
     add_parts(c, *std::move(plan), now());
     return c;
@@ -95,8 +96,8 @@ Async<Outcome<Composition>> Core::do_change(EntryPtr entry, CompositionChangeReq
                 return false;
             }
             if (!ok) {
-                refused = Problem{std::string(problem::kInternalError), ok.error().message,
-                                  ErrorCode::kInternal, {}};
+                refused = Problem{
+                    std::string(problem::kInternalError), ok.error().message, ErrorCode::kInternal, {}};
                 return false;
             }
             for (const Part& part : wanted->parts)

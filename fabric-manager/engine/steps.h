@@ -14,7 +14,8 @@ inline void begin_step(Composition& c, std::uint32_t part, std::string_view name
     c.steps.push_back({std::string(name), part, now, std::nullopt, {}});
 }
 
-inline void end_step(Composition& c, std::uint32_t part, std::string_view name, Time now, std::string detail = {}) {
+inline void end_step(Composition& c, std::uint32_t part, std::string_view name, Time now,
+                     std::string detail = {}) {
     for (Step& step : c.steps) {
         if (step.part != part || step.name != name || step.ended) continue;
         step.ended = now;

@@ -17,8 +17,8 @@ SwitchView Core::switch_view(const PartRef& ref) const {
     }
     view.known = true;
     const Device* device = inventory_.device(part.memory.device);
-    view.device_present = device != nullptr && device->present && device->switch_id == owner->id &&
-                          device->port == part.port;
+    view.device_present =
+        device != nullptr && device->present && device->switch_id == owner->id && device->port == part.port;
     if (const LogicalDevice* ld = inventory_.ld(part.memory)) {
         view.ld_size = ld->size;
         view.ld_clean = ld->clean && !ld->quarantined;
@@ -40,8 +40,8 @@ SwitchView Core::switch_view(const PartRef& ref) const {
                                                                                   : VppbView::kOther;
             break;
         case BindingStatus::kBoundLd:
-            view.vppb = vppb->port == part.port && vppb->ld == part.memory.ld ? VppbView::kOurs
-                                                                              : VppbView::kOther;
+            view.vppb =
+                vppb->port == part.port && vppb->ld == part.memory.ld ? VppbView::kOurs : VppbView::kOther;
             break;
     }
     return view;

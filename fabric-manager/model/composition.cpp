@@ -101,9 +101,7 @@ const Part* Composition::part(std::uint32_t number) const {
     const auto found = std::ranges::find(parts, number, &Part::number);
     return found == parts.end() ? nullptr : &*found;
 }
-Part* Composition::part(std::uint32_t number) {
-    return const_cast<Part*>(std::as_const(*this).part(number));
-}
+Part* Composition::part(std::uint32_t number) { return const_cast<Part*>(std::as_const(*this).part(number)); }
 
 bool is_lasting(const Part& part) { return !is_end(part.state) && !part.release_requested && !part.reason; }
 

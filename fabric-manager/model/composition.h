@@ -120,7 +120,7 @@ struct Composition {
     std::optional<std::string> tenant;
     std::map<std::string, std::string> labels;
     CompositionState state = CompositionState::kPending;  // always state_of() of the rest
-    std::uint64_t revision = 0;  // counts journal entries; compare-and-swap key of the store
+    std::uint64_t revision = 0;    // counts journal entries; compare-and-swap key of the store
     std::optional<Reason> reason;  // why it failed, or what it lost
     bool failed = false;           // it gives everything back and ends as Failed
     std::vector<Part> parts;       // in order of their numbers; ended ones stay until the composition is over
@@ -131,8 +131,8 @@ struct Composition {
     std::optional<Time> expires;
     bool was_online = false;  // once, with all that was asked for
     std::uint32_t next_part = 0;
-    bool forced = false;      // its release was forced
-    bool adopted = false;     // found bound on the switch, not asked for here
+    bool forced = false;   // its release was forced
+    bool adopted = false;  // found bound on the switch, not asked for here
     bool release_requested = false;
     std::vector<std::string> undone;
     std::vector<Step> steps;

@@ -131,7 +131,7 @@ struct HostMemdev {
 
 // A CXL window of the host (CFMWS), as its agent sees it.
 struct HostWindow {
-    std::string name;  // "decoder0.0"
+    std::string name;       // "decoder0.0"
     std::uint8_t ways = 1;  // host bridges that it interleaves
     Bytes size;
     Bytes largest_free;

@@ -197,10 +197,10 @@ Result<> Inventory::check_claim(const PartId& id, const Claim& claim) const {
     const auto taken = [&](const std::optional<PartId>& owner) { return owner && *owner != id; };
     const Vppb* bridge = vppb(claim.where);
     if (bridge != nullptr && taken(bridge->owner))
-        return fail(ErrorCode::kConflict,
-                    fmt::format("vPPB {} of VCS {} of {} belongs to composition {}", claim.where.vppb,
-                                claim.where.vcs, claim.where.switch_id.value,
-                                bridge->owner->composition.value));
+        return fail(
+            ErrorCode::kConflict,
+            fmt::format("vPPB {} of VCS {} of {} belongs to composition {}", claim.where.vppb,
+                        claim.where.vcs, claim.where.switch_id.value, bridge->owner->composition.value));
     std::vector<LdId> lds{claim.memory.ld};
     for (const LdSize& planned : claim.planned) lds.push_back(planned.ld);
     for (const LdId one : lds) {

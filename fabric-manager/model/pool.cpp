@@ -137,7 +137,8 @@ struct Books {
         if (ld != nullptr && ld->owner != id)
             wrong.push_back(fmt::format("the LD of part {} of {} is not its own", part.number, c.id.value));
         if (ld != nullptr && ld->bound_at && *ld->bound_at != part.where)
-            wrong.push_back(fmt::format("the LD of part {} of {} is bound elsewhere", part.number, c.id.value));
+            wrong.push_back(
+                fmt::format("the LD of part {} of {} is bound elsewhere", part.number, c.id.value));
         const Vppb* vppb = inventory.vppb(part.where);
         if (vppb != nullptr && vppb->owner != id)
             wrong.push_back(fmt::format("the vPPB of part {} of {} is not its own", part.number, c.id.value));

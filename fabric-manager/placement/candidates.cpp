@@ -69,7 +69,8 @@ std::optional<std::string> stranger_on(const Inventory& inventory, const Device&
     for (const LogicalDevice& ld : device.lds) {
         if (!ld.owner) continue;
         const Inventory::Claim* claim = inventory.claim_of(*ld.owner);
-        if (claim != nullptr && claim->tenant != tenant) return claim->tenant.value_or("nobody in particular");
+        if (claim != nullptr && claim->tenant != tenant)
+            return claim->tenant.value_or("nobody in particular");
     }
     return std::nullopt;
 }
@@ -105,9 +106,10 @@ class Finder {
                                fmt::format("tenant {} has memory of it", *stranger));
             }
         if (out_.vppbs.at(device.switch_id).empty())
-            return exclude(device, "no-free-vppb",
-                           fmt::format("{} could be had, but all vPPBs of the host at {} are bound or claimed",
-                                       format_bytes(sums.largest_free), device.switch_id.value));
+            return exclude(
+                device, "no-free-vppb",
+                fmt::format("{} could be had, but all vPPBs of the host at {} are bound or claimed",
+                            format_bytes(sums.largest_free), device.switch_id.value));
         Candidate candidate{&device, sums.largest_free, sums.free,
                             1 - static_cast<double>(sums.free.value) /
                                     static_cast<double>(std::max<std::uint64_t>(sums.capacity.value, 1))};

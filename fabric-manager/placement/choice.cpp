@@ -73,8 +73,8 @@ Choice on_one_device(const Candidates& candidates, Bytes size) {
         if (draft.offer(candidate) < size) continue;
         const std::optional<FittedLd> found = fit_ld(*candidate.device, size);
         if (!found) continue;
-        const bool better =
-            best == nullptr || found->fit < best_fit || (found->fit == best_fit && candidate.free < best->free);
+        const bool better = best == nullptr || found->fit < best_fit ||
+                            (found->fit == best_fit && candidate.free < best->free);
         if (!better) continue;
         best = &candidate;
         best_fit = found->fit;

@@ -79,10 +79,11 @@ Problem refusal(const Candidates& candidates, const PlacementRequest& request) {
                        fmt::format("{} is more than all devices that host {} reaches have together ({})",
                                    format_bytes(request.size), host, format_bytes(candidates.capacity)));
     if (request.policy.max_devices == 1 && request.size > candidates.largest_device)
-        return problem(problem::kExceedsLargestDevice,
-                       fmt::format("{} is more than any device that host {} reaches has ({}), and "
-                                   "max_devices is 1",
-                                   format_bytes(request.size), host, format_bytes(candidates.largest_device)));
+        return problem(
+            problem::kExceedsLargestDevice,
+            fmt::format("{} is more than any device that host {} reaches has ({}), and "
+                        "max_devices is 1",
+                        format_bytes(request.size), host, format_bytes(candidates.largest_device)));
     if (request.size > candidates.free)
         return problem(problem::kExceedsFree,
                        fmt::format("{} is more than the {} that are free for host {}",
@@ -91,14 +92,12 @@ Problem refusal(const Candidates& candidates, const PlacementRequest& request) {
         return problem(problem::kLimitExceeded,
                        fmt::format("{} are free for host {}, but its limits leave no way to get {}: {}",
                                    format_bytes(candidates.free), host, asked(request),
-                                   candidates.devices.empty()
-                                       ? "every device is excluded"
-                                       : first_few([&] {
-                                             std::vector<std::string> offers;
-                                             for (const Candidate& one : candidates.devices)
-                                                 offers.push_back(offer(one));
-                                             return offers;
-                                         }())));
+                                   candidates.devices.empty() ? "every device is excluded" : first_few([&] {
+                                       std::vector<std::string> offers;
+                                       for (const Candidate& one : candidates.devices)
+                                           offers.push_back(offer(one));
+                                       return offers;
+                                   }())));
     std::vector<std::string> offers;
     for (const Candidate& one : candidates.devices) offers.push_back(offer(one));
     return problem(problem::kNoFittingDevice,
@@ -122,10 +121,11 @@ Outcome<> check_reserve(const Inventory& inventory, const PlacementRequest& requ
     if (request.reserve.value == 0 || request.policy.use_reserve) return {};
     const Bytes free = inventory.pool().free;
     if (free >= request.size + request.reserve) return {};
-    return refuse(problem::kReserved,
-                  fmt::format("{} are free in the pool, and {} of that are kept in reserve: {} cannot be given",
-                              format_bytes(free), format_bytes(request.reserve), format_bytes(request.size)),
-                  ErrorCode::kExhausted);
+    return refuse(
+        problem::kReserved,
+        fmt::format("{} are free in the pool, and {} of that are kept in reserve: {} cannot be given",
+                    format_bytes(free), format_bytes(request.reserve), format_bytes(request.size)),
+        ErrorCode::kExhausted);
 }
 
 }  // namespace

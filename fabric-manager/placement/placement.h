@@ -33,7 +33,7 @@ struct PlacementRequest {
     Bytes size;
     PlacementPolicy policy;
     std::optional<std::string> tenant;
-    Bytes reserve;                        // stays free in the pool, unless the policy may use it
+    Bytes reserve;                         // stays free in the pool, unless the policy may use it
     std::uint8_t most_parts = kMostParts;  // fewer when the composition has some already
 };
 

@@ -211,8 +211,8 @@ std::string fingerprint(const CompositionRequest& request) {
     if (request.ttl) text += fmt::format("l{}\n", request.ttl->count());
     const PlacementPolicy& policy = request.placement;
     if (policy != PlacementPolicy{})
-        text += fmt::format("p{} {} {} {} {} {} {} {}\n", to_string(policy.kind), policy.ways, policy.max_devices,
-                            policy.max_percent_per_device, policy.max_percent_per_switch,
+        text += fmt::format("p{} {} {} {} {} {} {} {}\n", to_string(policy.kind), policy.ways,
+                            policy.max_devices, policy.max_percent_per_device, policy.max_percent_per_switch,
                             policy.exclusive_devices, policy.use_reserve, policy.reprovide);
     for (const auto& [key, value] : request.labels)
         text += fmt::format("{}:{}={}:{}\n", key.size(), key, value.size(), value);

@@ -146,12 +146,9 @@ json::object to_json(const Composition& c) {
 json::object to_json(const DesiredState& desired) {
     const auto serial = [](SerialNumber one) { return json::value(format_serial(one)); };
     const auto one = [&](const DesiredRegion& region) -> json::object {
-        return {{"composition", region.id.composition.value},
-                {"region", region.id.number},
-                {"serials", array_of(region.serials, serial)},
-                {"size", region.size.value},
-                {"desired", region.online ? "online" : "offline"},
-                {"force", region.force},
+        return {{"composition", region.id.composition.value},           {"region", region.id.number},
+                {"serials", array_of(region.serials, serial)},          {"size", region.size.value},
+                {"desired", region.online ? "online" : "offline"},      {"force", region.force},
                 {"drain_deadline", time_or_null(region.drain_deadline)}};
     };
     return {{"revision", desired.revision},

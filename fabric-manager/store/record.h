@@ -9,8 +9,8 @@
 
 // How compositions and events are written in the store: JSON text, absent keys for absent values, times in
 // nanoseconds since the epoch. What follows from the rest (waiting_for, holders) is not written. Decoding
-// tolerates unknown keys, reads the records of schema version 2 too, and fails with kProtocol on anything that
-// is not a record.
+// tolerates unknown keys, reads the records of schema version 2 too, and fails with kProtocol on anything
+// that is not a record.
 namespace memtide::fm {
 
 std::string encode_record(const Composition& composition);

@@ -49,7 +49,9 @@ TEST(Command, ComposeWaitsUntilItIsOnlineAndSendsAnIdempotencyKey) {
         << output.standard_output;
     EXPECT_NE(output.standard_error.find("c-1 Onlining"), std::string::npos) << output.standard_error;
     const http::Request post = manager.requests().at(0);
-    EXPECT_EQ(post.body, R"({"host":"host0","size":"256MiB","ttl":60,"labels":{"team":"a"},"placement":{"policy":"pack"}})");
+    EXPECT_EQ(
+        post.body,
+        R"({"host":"host0","size":"256MiB","ttl":60,"labels":{"team":"a"},"placement":{"policy":"pack"}})");
     EXPECT_FALSE(post.header("Idempotency-Key").value_or("").empty());
 }
 

@@ -17,11 +17,12 @@ class AgentFaults : public Fabric {
                       const std::string& state) {
         return rest_.send_json(
             "PUT", "/v1/hosts/" + host + "/observed",
-            fmt::format(R"({{"agent_version":"t","boot_id":"b","revision_seen":{},"regions":[)"
-                        R"({{"composition":"{}","region":0,"serials":["{}"],"state":"{}","node":1,"name":"region0",)"
-                        R"("online_bytes":{}}}]}})",
-                        number("/v1/hosts/" + host + "/desired", "revision"), text(composition, "id"),
-                        text(only_part(composition), "serial"), state, composition.at("size").as_int64()));
+            fmt::format(
+                R"({{"agent_version":"t","boot_id":"b","revision_seen":{},"regions":[)"
+                R"({{"composition":"{}","region":0,"serials":["{}"],"state":"{}","node":1,"name":"region0",)"
+                R"("online_bytes":{}}}]}})",
+                number("/v1/hosts/" + host + "/desired", "revision"), text(composition, "id"),
+                text(only_part(composition), "serial"), state, composition.at("size").as_int64()));
     }
     // Waits until the composition waits for something that has `what` in it.
     void expect_waiting_for(const std::string& id, const std::string& what) {
@@ -90,8 +91,9 @@ TEST_F(AgentFaults, AReportMadeTwiceChangesNothingTheSecondTime) {
 }
 
 TEST_F(AgentFaults, ReportsThatAreNoneAreRefusedAndNotApplied) {
-    for (const auto* body : {"[]", "{}", R"({"boot_id":7})", R"({"boot_id":"b","regions":[{"composition":1}]})",
-                             R"({"boot_id":"b","memdevs":[{"name":"mem0"}]})"})
+    for (const auto* body :
+         {"[]", "{}", R"({"boot_id":7})", R"({"boot_id":"b","regions":[{"composition":1}]})",
+          R"({"boot_id":"b","memdevs":[{"name":"mem0"}]})"})
         EXPECT_EQ(rest_.send_json("PUT", "/v1/hosts/host0/observed", body).code(), "invalid-request") << body;
     EXPECT_EQ(rest_.send_json("PUT", "/v1/hosts/host0/observed", "{").code(), "invalid-json");
     EXPECT_TRUE(rest_.get("/v1/hosts/host0").json.at("agent").at("last_report").is_null());

@@ -167,13 +167,11 @@ TEST_F(Described, BodiesAsTheyAreDescribedAreTakenAndOthersAreNot) {
     const std::string name(std::string_view(media.at("schema").at("$ref").as_string()).substr(1));
     const json::object& schema = client_->document().at_pointer(name).as_object();
     // Each member with a value for it; all of them together must be accepted.
-    const std::map<std::string, json::value> values{{"host", "host1"},
-                                                    {"size", 268435456},
-                                                    {"tenant", "blue"},
-                                                    {"labels", json::object{{"a", "b"}}},
-                                                    {"ways", 1},
-                                                    {"placement", json::object{{"policy", "spread"}}},
-                                                    {"ttl", 3600}};
+    const std::map<std::string, json::value> values{
+        {"host", "host1"},  {"size", 268435456},
+        {"tenant", "blue"}, {"labels", json::object{{"a", "b"}}},
+        {"ways", 1},        {"placement", json::object{{"policy", "spread"}}},
+        {"ttl", 3600}};
     json::object full;
     for (const auto& [key, described] : schema.at("properties").as_object())
         if (const auto value = values.find(std::string(key)); value != values.end())
@@ -213,13 +211,14 @@ TEST_F(Described, RefusalsOfEveryKindAreDescribed) {
         EXPECT_EQ(client_->call(operation, path_of(operation), "", {{"If-None-Match", "*"}}).status, 304U)
             << operation;
     }
-    EXPECT_EQ(client_
-                  ->call("PUT /v1/hosts/{host}/observed", "/v1/hosts/host1/observed",
-                         fmt::format(R"({{"boot_id":"b","regions":[{{"composition":"{}","region":0,"serials":)"
-                                     R"(["0x4d54000100000001"],"state":"online"}}]}})",
-                                     id_))
-                  .status,
-              422U);
+    EXPECT_EQ(
+        client_
+            ->call("PUT /v1/hosts/{host}/observed", "/v1/hosts/host1/observed",
+                   fmt::format(R"({{"boot_id":"b","regions":[{{"composition":"{}","region":0,"serials":)"
+                               R"(["0x4d54000100000001"],"state":"online"}}]}})",
+                               id_))
+            .status,
+        422U);
 }
 
 }  // namespace

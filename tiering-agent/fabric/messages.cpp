@@ -56,8 +56,7 @@ Result<> read_optional_fields(const json::object& object, DesiredRegion& region)
 Result<std::vector<SerialNumber>> serials_field(const json::object& object) {
     constexpr std::size_t kMost = 16;  // ways of an interleave (CXL 3.1, 9.13.1)
     const json::value* const list = object.if_contains("serials");
-    if (list == nullptr || !list->is_array() || list->get_array().empty() ||
-        list->get_array().size() > kMost)
+    if (list == nullptr || !list->is_array() || list->get_array().empty() || list->get_array().size() > kMost)
         return wrong("serials", "a list of 1 to 16 serial numbers");
     std::vector<SerialNumber> serials;
     for (const json::value& value : list->get_array()) {
@@ -130,8 +129,9 @@ Result<Desired> parse_desired(std::string_view text, const HostId& host) {
         bool fresh = ids.insert(region->id).second;
         for (const SerialNumber serial : region->serials) fresh = serials.insert(serial).second && fresh;
         if (!fresh)
-            return fail(ErrorCode::kProtocol, fmt::format("region {} or one of its serial numbers is listed twice",
-                                                          to_string(region->id)));
+            return fail(
+                ErrorCode::kProtocol,
+                fmt::format("region {} or one of its serial numbers is listed twice", to_string(region->id)));
         desired.regions.push_back(*std::move(region));
     }
     return desired;

@@ -99,8 +99,7 @@ void Controller::run_passes() {
         auto pass = reconciler_->pass(desired, std::chrono::system_clock::now(), steady_now);
         if (!pass) {
             log::error("cannot look at the host's memory", {{"reason", pass.error()}});
-            Observed blind{
-                .revision_seen = desired.revision, .memdevs = {}, .regions = {}, .warnings = {}};
+            Observed blind{.revision_seen = desired.revision, .memdevs = {}, .regions = {}, .warnings = {}};
             blind.warnings.push_back({"cannot-look", pass.error().message});
             report(blind);
             wait(steady_now + timing_.poll);

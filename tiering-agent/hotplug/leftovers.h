@@ -9,8 +9,9 @@
 // Regions that this agent made and no composition stands behind any more. Pure.
 namespace memtide::agent {
 
-// Regions this agent made whose memdevs went away, or that were never finished: blocks offline first, then the
-// region, then the record. A record of which a memdev is alive belongs to a composition, or is left alone.
+// Regions this agent made whose memdevs went away, or that were never finished: blocks offline first, then
+// the region, then the record. A record of which a memdev is alive belongs to a composition, or is left
+// alone.
 void plan_leftovers(const Desired& desired, const Seen& seen, const Notes& notes, Plan& plan);
 
 const Region* find_region(const Seen& seen, std::string_view name);

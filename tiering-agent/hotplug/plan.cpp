@@ -23,8 +23,8 @@ const RegionRecord* find_record(const Seen& seen, const std::vector<SerialNumber
     return it == seen.records.end() ? nullptr : &*it;
 }
 
-// The planner of one region: looks at the facts in the order in which a region comes up or goes down and stops
-// at the first that is not as it should be.
+// The planner of one region: looks at the facts in the order in which a region comes up or goes down and
+// stops at the first that is not as it should be.
 class Planner {
   public:
     Planner(const DesiredRegion& wanted, const Seen& seen, const Note* note, WallTime now,
@@ -109,22 +109,26 @@ class Planner {
         return names;
     }
     [[nodiscard]] bool is_ours(const Target& target) const {
-        return target.memdev.empty() || std::ranges::find(memdevs_, target.memdev, &Memdev::name) != memdevs_.end();
+        return target.memdev.empty() ||
+               std::ranges::find(memdevs_, target.memdev, &Memdev::name) != memdevs_.end();
     }
 
     // The region of the memdevs, or the one that was being made for them. False: not ours to touch.
     bool find_own_region() {
         for (const Region& region : seen_.regions) {
             const auto holds = [&](const Memdev* memdev) {
-                return std::ranges::find(region.targets, memdev->name, &Target::memdev) != region.targets.end();
+                return std::ranges::find(region.targets, memdev->name, &Target::memdev) !=
+                       region.targets.end();
             };
             if (std::ranges::none_of(memdevs_, holds)) continue;
-            const bool alone = std::ranges::all_of(region.targets, [&](const Target& t) { return is_ours(t); });
+            const bool alone =
+                std::ranges::all_of(region.targets, [&](const Target& t) { return is_ours(t); });
             if (!alone || region_ != nullptr) {
-                refuse("foreign-region",
-                       fmt::format("{} is part of {}, which is not a region of this composition alone; destroy "
-                                   "it with 'cxl destroy-region {}' or release it from there",
-                                   memdev_names(), region.name, region.name));
+                refuse(
+                    "foreign-region",
+                    fmt::format("{} is part of {}, which is not a region of this composition alone; destroy "
+                                "it with 'cxl destroy-region {}' or release it from there",
+                                memdev_names(), region.name, region.name));
                 region_ = nullptr;
                 return false;
             }
@@ -169,10 +173,10 @@ class Planner {
         if (region_ == nullptr) return plan_create();
         if (!region_->committed) return plan_configure();
         if (region_->range.size != wanted_.size.value)
-            return refuse("foreign-region", fmt::format("{} of {} has {}, the composition asks for {}: not made for it",
-                                                        region_->name, memdev_names(),
-                                                        format_bytes({region_->range.size}),
-                                                        format_bytes(wanted_.size)));
+            return refuse(
+                "foreign-region",
+                fmt::format("{} of {} has {}, the composition asks for {}: not made for it", region_->name,
+                            memdev_names(), format_bytes({region_->range.size}), format_bytes(wanted_.size)));
         if (!region_->enabled) {
             act(ActionKind::kEnableRegion);
             return;
@@ -186,8 +190,8 @@ class Planner {
         return found == memdev.ram_windows.end() ? nullptr : &*found;
     }
 
-    // Memdevs in the order of their targets: the host bridges that the window interleaves take turns (CXL 3.1,
-    // 9.13.1). Empty when the window does not reach all of them, or not as many at each bridge.
+    // Memdevs in the order of their targets: the host bridges that the window interleaves take turns
+    // (CXL 3.1, 9.13.1). Empty when the window does not reach all of them, or not as many at each bridge.
     [[nodiscard]] std::vector<const Memdev*> interleave_order(const Window& window) const {
         std::vector<std::vector<const Memdev*>> at_bridge(window.ways);
         for (const Memdev* memdev : memdevs_) {

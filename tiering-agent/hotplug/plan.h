@@ -67,7 +67,7 @@ struct RegionPlan {
 
 struct Plan {
     std::vector<RegionPlan> regions{};  // in the order of the desired list
-    std::vector<Action> cleanups{};               // leftovers of this agent
+    std::vector<Action> cleanups{};     // leftovers of this agent
     std::vector<Finding> warnings{};
 };
 

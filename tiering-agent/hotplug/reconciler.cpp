@@ -122,8 +122,7 @@ void Reconciler::note_result(const Action& action, ActionResult result, WallTime
     if (result.holders) note.holders = std::move(*result.holders);
 
     const bool draining = action.kind == ActionKind::kOfflineBlocks &&
-                          !(action.deadline && now >= *action.deadline) &&
-                          !is_leftover(action.id);
+                          !(action.deadline && now >= *action.deadline) && !is_leftover(action.id);
     const milliseconds longest = draining ? retry_.drain_max : retry_.max;
     const int doublings = std::min(note.failures - 1, 16);
     attempt.next_try = steady_now + std::min(longest, retry_.min * (1 << doublings));

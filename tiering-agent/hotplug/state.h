@@ -56,9 +56,9 @@ struct Window {
     std::string name{};  // "decoder0.0"
     Bytes size{};
     Bytes largest_free{};
-    unsigned ways = 1;          // host bridges it interleaves over
+    unsigned ways = 1;           // host bridges it interleaves over
     unsigned granularity = 256;  // bytes that go to one of them before the next
-    unsigned position = 0;      // of the memdev's host bridge among them
+    unsigned position = 0;       // of the memdev's host bridge among them
 
     friend bool operator==(const Window&, const Window&) = default;
 };
@@ -121,8 +121,8 @@ struct Region {
 struct RegionRecord {
     std::string region{};
     std::vector<SerialNumber> serials{};  // in the order of its targets
-    AddressRange range{};               // size 0 until it is known
-    std::vector<MemoryBlock> blocks{};  // filled by looking: what is left of it when the region is gone
+    AddressRange range{};                 // size 0 until it is known
+    std::vector<MemoryBlock> blocks{};    // filled by looking: what is left of it when the region is gone
 
     friend bool operator==(const RegionRecord&, const RegionRecord&) = default;
 };

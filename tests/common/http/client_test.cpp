@@ -152,8 +152,8 @@ TEST(Client, SkipsInterimAnswers) {
 }
 
 TEST(Client, UrlsAndTargetsThatAreNoneAreRefused) {
-    for (const char* url : {"", "127.0.0.1:80", "http://", "http://a:b", "http://a:70000",
-                            "http://a/b", "http://a b", "unix:"})
+    for (const char* url :
+         {"", "127.0.0.1:80", "http://", "http://a:b", "http://a:70000", "http://a/b", "http://a b", "unix:"})
         EXPECT_EQ(error_of(url), ErrorCode::kInvalidArgument) << url;
     const auto response = get("http://127.0.0.1:1", "/a b");
     ASSERT_FALSE(response);

@@ -112,9 +112,10 @@ TEST(ManagerConfig, WrongTypesAreNamedWithTheirPlace) {
     EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {switch_poll: 0ms}\n")
                     .starts_with("x.yaml:2:23: must be longer"));
     for (const char* reserve : {"110%", "x%", "%", "-1%"})
-        EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n",
-                              std::string("listen: 127.0.0.1:8080\nplacement: {reserve: \"") + reserve + "\"}\n")
-                        .find("0% to 100%") != std::string::npos)
+        EXPECT_TRUE(
+            complaint("listen: 127.0.0.1:8080\n",
+                      std::string("listen: 127.0.0.1:8080\nplacement: {reserve: \"") + reserve + "\"}\n")
+                .find("0% to 100%") != std::string::npos)
             << reserve;
     EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\nlimits: {body: 1GiB}\n")
                     .starts_with("x.yaml:2:16: must be from"));

@@ -28,7 +28,8 @@ TEST(Channel, AgentThatNeverReportsLeavesTheCompositionWaitingForIt) {
     const CompositionId id = rig.create("host0", 1)->composition.id;
     ASSERT_TRUE(rig.reaches(id, kOnlining));
     ASSERT_TRUE(rig.run_until([&] { return !rig.get(id).parts[0].waiting_for.empty(); }));
-    EXPECT_EQ(rig.get(id).parts[0].waiting_for, "the agent of host0 to online the memory (it has not reported yet)");
+    EXPECT_EQ(rig.get(id).parts[0].waiting_for,
+              "the agent of host0 to online the memory (it has not reported yet)");
 }
 
 TEST(Channel, ReportOfAForeignCompositionIsRefusedAndNothingOfItApplied) {

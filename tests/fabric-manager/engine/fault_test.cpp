@@ -33,7 +33,8 @@ TEST(Fault, SwitchThatGoesAwayMidBindLosesNoComposition) {
         return Error{ErrorCode::kUnavailable, "connection reset"};
     };
     const CompositionId id = rig.create("host0", 1)->composition.id;
-    ASSERT_TRUE(rig.run_until([&] { return waiting_for(rig.get(id)).find("switch switch0 to answer") == 0; }));
+    ASSERT_TRUE(
+        rig.run_until([&] { return waiting_for(rig.get(id)).find("switch switch0 to answer") == 0; }));
     EXPECT_EQ(rig.get(id).state, kBinding);
     EXPECT_TRUE(rig.run_until([&] { return rig.has_event("composition.retry"); }));
     rig.fabric->fault = nullptr;

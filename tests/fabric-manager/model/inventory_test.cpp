@@ -149,8 +149,8 @@ TEST_F(InventoryTest, OneSerialNumberOnTwoPortsIsRefused) {
 TEST_F(InventoryTest, CarveHoldsItsLdsUntilItIsDone) {
     Composition c = composition(1, 0, 0, 0);
     c.parts[0].carve = Carve{{{LdId{0}, mebibytes(256)}, {LdId{1}, mebibytes(256)}},
-                    {{LdId{0}, mebibytes(512)}, {LdId{1}, Bytes{}}},
-                    false};
+                             {{LdId{0}, mebibytes(512)}, {LdId{1}, Bytes{}}},
+                             false};
     ASSERT_TRUE(inventory.claim(c));
     EXPECT_EQ(use(1), LdUse::kReserved);
     EXPECT_FALSE(inventory.claim(composition(2, 1, 0, 1)));

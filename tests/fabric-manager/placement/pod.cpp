@@ -4,8 +4,7 @@
 
 namespace memtide::fm {
 
-Pod::Pod(int switches, std::size_t vppbs)
-    : vppbs_(vppbs), readings_(static_cast<std::size_t>(switches)) {
+Pod::Pod(int switches, std::size_t vppbs) : vppbs_(vppbs), readings_(static_cast<std::size_t>(switches)) {
     for (int at = 0; at < switches; ++at) {
         inventory.add_switch(id(at), "fake");
         inventory.switch_up(id(at), Time{});
@@ -48,12 +47,9 @@ void Pod::add_mld(int at, std::uint8_t port, const std::vector<std::uint64_t>& u
 
 void Pod::add_sld(int at, std::uint8_t port, std::uint64_t units) {
     const SerialNumber serial{next_serial_ += 0x100};
-    const DeviceReading device{port,
-                               DeviceKind::kSld,
-                               serial,
-                               kCxlGranule * units,
-                               kCxlGranule,
-                               {{kWholeDevice, serial, kCxlGranule * units}}};
+    const DeviceReading device{port,        DeviceKind::kSld,
+                               serial,      kCxlGranule * units,
+                               kCxlGranule, {{kWholeDevice, serial, kCxlGranule * units}}};
     if (!inventory.apply(id(at), device)) throw std::runtime_error("no such device");
 }
 

@@ -113,22 +113,22 @@ TEST(ObservedJson, AFullReportIsRead) {
 }
 
 TEST(ObservedJson, WrongReportsAreRefusedAndNameTheMember) {
-    for (const auto* body :
-         {"[]", "{}", R"({"boot_id":1})", R"({"boot_id":"b","revision_seen":-1})",
-          R"({"boot_id":"b","regions":{}})", R"({"boot_id":"b","regions":[{}]})",
-          R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"flying"}]})",
-          R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":[1.5],"state":"online"}]})",
-          R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"online","node":-1}]})",
-          R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"online","node":99999999999}]})",
-          R"({"boot_id":"b","memdevs":[{"name":"mem0","serial":"0x1","size":-1}]})"}) {
+    for (
+        const auto* body :
+        {"[]", "{}", R"({"boot_id":1})", R"({"boot_id":"b","revision_seen":-1})",
+         R"({"boot_id":"b","regions":{}})", R"({"boot_id":"b","regions":[{}]})",
+         R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"flying"}]})",
+         R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":[1.5],"state":"online"}]})",
+         R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"online","node":-1}]})",
+         R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"online","node":99999999999}]})",
+         R"({"boot_id":"b","memdevs":[{"name":"mem0","serial":"0x1","size":-1}]})"}) {
         const auto report = read_observed_report(body);
         ASSERT_FALSE(report) << body;
         EXPECT_EQ(report.error().code, "invalid-request") << body;
     }
     const auto report = read_observed_report(
         R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1"],"state":"flying"}]})");
-    EXPECT_NE(report.error().detail.find("regions[0].state"), std::string::npos)
-        << report.error().detail;
+    EXPECT_NE(report.error().detail.find("regions[0].state"), std::string::npos) << report.error().detail;
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ class StoreFixture : public ::testing::Test {
     }
     static std::vector<Event> events(Store& store, std::uint64_t after, std::size_t limit = 100) {
         std::promise<std::vector<Event>> done;
-        store.read_events({after, limit, std::nullopt}, [&](Result<std::vector<Event>> result) { done.set_value(*result); });
+        store.read_events({after, limit, std::nullopt},
+                          [&](Result<std::vector<Event>> result) { done.set_value(*result); });
         return done.get_future().get();
     }
     static Mutation put(std::string id, std::uint64_t revision, std::string note = "") {

@@ -153,8 +153,7 @@ class RunningChannel {
         return revisions_;
     }
     void observe(std::uint64_t revision) {
-        channel_->set_observed(
-            {.revision_seen = revision, .memdevs = {}, .regions = {}, .warnings = {}});
+        channel_->set_observed({.revision_seen = revision, .memdevs = {}, .regions = {}, .warnings = {}});
     }
 
   private:

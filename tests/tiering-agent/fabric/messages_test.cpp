@@ -36,9 +36,13 @@ TEST(DesiredState, IsReadInFull) {
 }
 
 TEST(DesiredState, OptionalFieldsMayBeAbsentOrNull) {
-    for (const std::string_view text :
-         {kComposition, std::string_view(R"({"composition":"c-1","region":0,"serials":["1"],"size":268435456,"desired":"online"})"),
-          std::string_view(R"({"composition":"c-1","region":0,"serials":["1"],"size":268435456,"desired":"online","force":null})")})
+    for (
+        const std::string_view text :
+        {kComposition,
+         std::string_view(
+             R"({"composition":"c-1","region":0,"serials":["1"],"size":268435456,"desired":"online"})"),
+         std::string_view(
+             R"({"composition":"c-1","region":0,"serials":["1"],"size":268435456,"desired":"online","force":null})")})
         EXPECT_TRUE(parse_desired(desired_with(text), kHost).has_value()) << text;
 }
 
@@ -65,16 +69,29 @@ TEST(DesiredState, GarbageIsRefusedWithTheFieldsName) {
         {R"({"host":"host0","revision":1})", "regions"},
         {desired_with("7"), "regions"},
         {desired_with(R"({"region":0,"serials":["1"],"size":268435456,"desired":"online"})"), "composition"},
-        {desired_with(R"({"composition":"","region":0,"serials":["1"],"size":268435456,"desired":"online"})"), "composition"},
-        {desired_with(R"({"composition":"c","region":0,"serials":[1],"size":268435456,"desired":"online"})"), "serials"},
-        {desired_with(R"({"composition":"c","region":0,"serials":["zz"],"size":268435456,"desired":"online"})"), "serials"},
-        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":0,"desired":"online"})"), "size"},
-        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":1000,"desired":"online"})"), "size"},
-        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":18446744073441116160,"desired":"online"})"), "size"},
-        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":"256MiB","desired":"online"})"), "size"},
-        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"on"})"), "desired"},
-        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"online","force":1})"), "force"},
-        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"online","drain_deadline":5})"),
+        {desired_with(R"({"composition":"","region":0,"serials":["1"],"size":268435456,"desired":"online"})"),
+         "composition"},
+        {desired_with(R"({"composition":"c","region":0,"serials":[1],"size":268435456,"desired":"online"})"),
+         "serials"},
+        {desired_with(
+             R"({"composition":"c","region":0,"serials":["zz"],"size":268435456,"desired":"online"})"),
+         "serials"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":0,"desired":"online"})"),
+         "size"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":1000,"desired":"online"})"),
+         "size"},
+        {desired_with(
+             R"({"composition":"c","region":0,"serials":["1"],"size":18446744073441116160,"desired":"online"})"),
+         "size"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":"256MiB","desired":"online"})"),
+         "size"},
+        {desired_with(R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"on"})"),
+         "desired"},
+        {desired_with(
+             R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"online","force":1})"),
+         "force"},
+        {desired_with(
+             R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"online","drain_deadline":5})"),
          "drain_deadline"},
         {desired_with(
              R"({"composition":"c","region":0,"serials":["1"],"size":268435456,"desired":"online","drain_deadline":"soon"})"),
@@ -101,21 +118,20 @@ TEST(ObservedState, IsWrittenAsTheManagerReadsIt) {
         .revision_seen = 12,
         .memdevs = {{.name = "mem0", .serial = {0x4d54000100000001}, .ram_size = mebibytes(256)}},
         .warnings = {{"not-aligned", "x"}}};
-    observed.regions = {
-        {.id = {CompositionId{"c-1"}, 0},
-         .serials = {{0x4d54000100000001}},
-         .status = RegionStatus::kDraining,
-         .node = 1,
-         .region = "region0",
-         .online = mebibytes(128),
-         .error = Finding{"still-held", "busy"},
-         .holders = {{.block = "memory32",
-                      .pid = 7,
-                      .command = "re\xff"
-                                 "dis\n",
-                      .bytes = {4096}},
-                     {.block = "memory32", .command = "page cache", .bytes = {8192}}}},
-        {.id = {CompositionId{"c-2"}, 0}, .serials = {{2}}, .status = RegionStatus::kAbsent}};
+    observed.regions = {{.id = {CompositionId{"c-1"}, 0},
+                         .serials = {{0x4d54000100000001}},
+                         .status = RegionStatus::kDraining,
+                         .node = 1,
+                         .region = "region0",
+                         .online = mebibytes(128),
+                         .error = Finding{"still-held", "busy"},
+                         .holders = {{.block = "memory32",
+                                      .pid = 7,
+                                      .command = "re\xff"
+                                                 "dis\n",
+                                      .bytes = {4096}},
+                                     {.block = "memory32", .command = "page cache", .bytes = {8192}}}},
+                        {.id = {CompositionId{"c-2"}, 0}, .serials = {{2}}, .status = RegionStatus::kAbsent}};
     const std::string text = format_observed(observed, {.version = "1.0", .boot_id = "boot"});
     EXPECT_EQ(json::parse(text), json::parse(
                                      R"({"agent_version":"1.0","boot_id":"boot","revision_seen":12,

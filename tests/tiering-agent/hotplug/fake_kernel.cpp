@@ -207,7 +207,8 @@ Result<> FakeKernel::write_region(const std::string& name, const std::string& at
             return refuse(ErrorCode::kInvalidArgument, name, text);
         region.targets[position] = text;
     } else if (attribute == "commit") {
-        const bool whole = !region.targets.empty() && std::ranges::none_of(region.targets, &std::string::empty);
+        const bool whole =
+            !region.targets.empty() && std::ranges::none_of(region.targets, &std::string::empty);
         if (!whole) return refuse(ErrorCode::kNotFound, name, text);
         region.committed = true;
     }

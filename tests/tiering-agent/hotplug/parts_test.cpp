@@ -66,8 +66,9 @@ TEST(RegionRecords, SecondAgentIsRefused) {
 TEST(RegionRecords, RecordsOfTheFirstVersionAreRead) {
     const auto records = parse_records("memtide-regions 1 boot1\nregion0 0x7 0x1000 0x2000\n", "boot1");
     ASSERT_TRUE(records.has_value());
-    EXPECT_EQ(*records, (std::vector<RegionRecord>{
-                            {.region = "region0", .serials = {{7}}, .range = {0x1000, 0x2000}}}));
+    EXPECT_EQ(
+        *records,
+        (std::vector<RegionRecord>{{.region = "region0", .serials = {{7}}, .range = {0x1000, 0x2000}}}));
 }
 
 TEST(RegionRecords, InterleavedRegionKeepsItsMemdevsInOrder) {
@@ -322,9 +323,10 @@ class StubbornHost final : public Host {
 class ControllerThread : public testing::Test {
   protected:
     static Desired wanting(Want want) {
-        return {.revision = want == Want::kOnline ? 1U : 2U,
-                .regions = {
-                    {.id = {CompositionId{"c-1"}, 0}, .serials = {{1}}, .size = mebibytes(256), .want = want}}};
+        return {
+            .revision = want == Want::kOnline ? 1U : 2U,
+            .regions = {
+                {.id = {CompositionId{"c-1"}, 0}, .serials = {{1}}, .size = mebibytes(256), .want = want}}};
     }
     bool reported(const std::function<bool(const Observed&)>& matches) {
         std::unique_lock lock(mutex_);

@@ -131,8 +131,8 @@ TEST(Plan, TargetsTakeTurnsAtTheHostBridgesOfTheWindow) {
 }
 
 TEST(Plan, MemdevsOfOneHostBridgeDoNotFillAWindowOfTwo) {
-    const auto plan = plan_one(wanting_all({{1}, {2}}),
-                               seeing({memdev_at("mem1", {1}, 1), memdev_at("mem2", {2}, 1)}));
+    const auto plan =
+        plan_one(wanting_all({{1}, {2}}), seeing({memdev_at("mem1", {1}, 1), memdev_at("mem2", {2}, 1)}));
     EXPECT_EQ(error_code(plan), "no-window");
 }
 
@@ -534,8 +534,8 @@ TEST(Plan, LeftoverRegionIsDestroyedThenItsRecordForgotten) {
 }
 
 TEST(Plan, LeftoverBlocksThatStayAreWarnedAbout) {
-    const Notes notes{
-        {RegionId{CompositionId{"leftover-region0"}, 0}, {.kind = ActionKind::kOfflineBlocks, .failures = 1}}};
+    const Notes notes{{RegionId{CompositionId{"leftover-region0"}, 0},
+                       {.kind = ActionKind::kOfflineBlocks, .failures = 1}}};
     const Plan plan = make_plan({}, after_surprise_removal(BlockState::kOnline), notes, kNow);
     ASSERT_EQ(plan.warnings.size(), 1U);
     EXPECT_EQ(plan.warnings[0].code, "device-vanished");

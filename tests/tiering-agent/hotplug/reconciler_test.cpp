@@ -395,8 +395,9 @@ TEST_F(Agent, FailuresBackOff) {
 TEST_F(Agent, InterleavedRegionComesUpOverAllItsMemdevsAndGoesAsOne) {
     kernel_.plug("mem0", {1});
     kernel_.plug("mem1", {2});
-    Desired both{.revision = 1,
-                 .regions = {{.id = kId, .serials = {{1}, {2}}, .size = mebibytes(512), .want = Want::kOnline}}};
+    Desired both{
+        .revision = 1,
+        .regions = {{.id = kId, .serials = {{1}, {2}}, .size = mebibytes(512), .want = Want::kOnline}}};
     EXPECT_EQ(run(both).status, RegionStatus::kOnline);
     const FakeKernel::FakeRegion& region = kernel_.regions.at("region0");
     EXPECT_EQ(region.ways, 2U);

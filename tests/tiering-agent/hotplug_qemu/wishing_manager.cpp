@@ -79,7 +79,8 @@ bool WishingManager::reports(const std::string& id, const std::function<bool(con
         const std::lock_guard lock(mutex_);
         if (report_.empty() || report_.at("revision_seen").to_number<std::uint64_t>() != revision_) continue;
         for (const json::value& composition : report_.at("regions").as_array())
-            if (composition.at("composition").as_string() == id && matches(composition.as_object())) return true;
+            if (composition.at("composition").as_string() == id && matches(composition.as_object()))
+                return true;
     }
     return false;
 }
@@ -115,9 +116,8 @@ asio::awaitable<http::Response> WishingManager::desired(http::Request request) {
                 json::array regions;
                 for (const auto& [id, wish] : wishes_) regions.push_back(wish);
                 co_return http::json_response(
-                    200, json::serialize(json::object{{"revision", revision_},
-                                                      {"host", host_},
-                                                      {"regions", std::move(regions)}}));
+                    200, json::serialize(json::object{
+                             {"revision", revision_}, {"host", host_}, {"regions", std::move(regions)}}));
             }
         }
         timer.expires_after(5ms);

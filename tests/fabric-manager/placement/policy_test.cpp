@@ -132,7 +132,9 @@ TEST_F(PolicyTest, ShareBehindOneSwitchIsLimited) {
     PlacementPolicy policy;
     policy.max_percent_per_switch = 50;
     std::map<SwitchId, Bytes> at;
-    for (const PartPlacement& part : ask(12, policy)->parts) at[part.where.switch_id] += part.size;
+    const Outcome<Plan> plan = ask(12, policy);
+    ASSERT_TRUE(plan);
+    for (const PartPlacement& part : plan->parts) at[part.where.switch_id] += part.size;
     EXPECT_EQ(at.size(), 2u);
     for (const auto& [id, size] : at) EXPECT_EQ(size, units(6));
 }

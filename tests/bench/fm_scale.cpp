@@ -1,6 +1,6 @@
 // fm-scale: what a manager of 10,000 hosts, 2,000 devices and 100,000 logical devices takes: time for a
-// placement decision, for a page of the inventory, asked for over HTTP on the loopback, and memory. The switches are in this process, and so
-// is what they take.
+// placement decision, for a page of the inventory, asked for over HTTP on the loopback, and memory. The
+// switches are in this process, and so is what they take.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr const char* kBench = "fm-scale";
 constexpr int kRuns = 5;
-constexpr int kPages = 400;  // a run
+constexpr int kPages = 400;        // a run
 constexpr int kDecisions = 3'000;  // a run
 constexpr int kHosts = 10'000;
 

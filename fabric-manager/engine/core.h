@@ -87,7 +87,6 @@ struct PartRef {
     std::uint32_t number = 0;
     [[nodiscard]] Part& part() const { return *entry->c.part(number); }
     [[nodiscard]] PartJob& job() const { return entry->job(number); }
-    [[nodiscard]] PartId id() const { return {entry->c.id, number}; }
     [[nodiscard]] SwitchId switch_id() const { return part().where.switch_id; }
 };
 
@@ -100,7 +99,7 @@ struct Draft {
     std::optional<IdempotencyRecord> idempotency;
     std::string detail;  // of the state event
     std::string code;
-    std::vector<Event> events;
+    std::vector<Event> events;  // their time is that of the change
 
     [[nodiscard]] Part& part() { return *c.part(number); }
 };
@@ -270,6 +269,7 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Outcome<Composition>> do_release(EntryPtr entry, bool force, Precondition precondition);
     Async<std::optional<Outcome<Created>>> replay(const IdempotencyKey& key);
     PlacementRequest placement_request(const CompositionRequest& request) const;
+    PlacementRequest request_for_more(const Composition& c, Bytes missing) const;
     Composition draft_composition(CompositionRequest request, Plan plan, Time began);
     void add_parts(Composition& c, Plan plan, Time began) const;
     void begin_drain(Composition& c, Part& part) const;

@@ -194,7 +194,6 @@ Async<> Core::adopt(SwitchId id) {
             draft.code = "adopted";
             draft.detail = "found bound on the switch, and no composition explains it";
             Event event;
-            event.time = now();
             event.type = "composition.adopted";
             event.composition = draft.c.id;
             event.host = draft.c.host;

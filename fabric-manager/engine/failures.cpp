@@ -1,6 +1,4 @@
 // What a part that fails means for its composition.
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "fabric-manager/engine/core.h"
@@ -96,7 +94,6 @@ Async<Core::Progress> Core::erase_failed(PartRef ref, Error error) {
         draft.c.undone = {"reservation"};
         if (part.serial.value != 0) draft.quarantine = {part.serial, part.size, error.message};
         Event event = event_about(draft, part, "ld.quarantined");
-        event.time = now();
         event.code = "erase-failed";
         event.detail = fmt::format("LD {}: {}", part.memory.ld.value, error.message);
         draft.events.push_back(std::move(event));

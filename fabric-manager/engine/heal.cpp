@@ -1,11 +1,7 @@
 // Looking for memory in place of what was lost.
-#include <algorithm>
-
 #include <fmt/format.h>
 
-#include "common/log/log.h"
 #include "fabric-manager/engine/core.h"
-#include "fabric-manager/engine/steps.h"
 
 namespace memtide::fm {
 
@@ -29,12 +25,7 @@ Async<> Core::heal(EntryPtr entry) {
     Change change = [&](Draft& draft) {
         Composition& c = draft.c;
         if (c.state != CompositionState::kDegraded || !c.placement.reprovide) return false;
-        PlacementRequest request =
-            placement_request({c.host, c.size - lasting_size(c), c.placement, c.tenant, {}, std::nullopt});
-        const auto stay = std::ranges::count_if(c.parts, is_lasting);
-        request.most_parts =
-            static_cast<std::uint8_t>(kMostParts - std::min<std::ptrdiff_t>(stay, kMostParts));
-        Outcome<Plan> plan = place(inventory_, request);
+        Outcome<Plan> plan = place(inventory_, request_for_more(c, c.size - lasting_size(c)));
         if (!plan) {
             refused = plan.error().detail;
             return false;
@@ -56,7 +47,6 @@ Async<> Core::heal(EntryPtr entry) {
         }
         if (c.phase_started == Time{}) c.phase_started = now();
         Event event;
-        event.time = now();
         event.type = "composition.reprovided";
         event.composition = c.id;
         event.host = c.host;

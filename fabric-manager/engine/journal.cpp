@@ -96,7 +96,10 @@ Async<Result<>> Core::journal(EntryPtr entry, Change change, std::uint32_t numbe
     Mutation mutation;
     const std::uint64_t host_revision = tell_agent(before, draft, mutation);
     if (moved) mutation.events.push_back(state_event(draft));
-    for (Event& event : draft.events) mutation.events.push_back(std::move(event));
+    for (Event& event : draft.events) {
+        event.time = draft.c.updated;
+        mutation.events.push_back(std::move(event));
+    }
     if (draft.quarantine) mutation.quarantine.push_back(*draft.quarantine);
     mutation.idempotency = draft.idempotency;
     if (mutation.idempotency) {

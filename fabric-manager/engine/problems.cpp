@@ -1,7 +1,5 @@
 #include "fabric-manager/engine/problems.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 namespace memtide::fm {

@@ -104,6 +104,14 @@ PlacementRequest Core::placement_request(const CompositionRequest& request) cons
             kMostParts};
 }
 
+// Memory for a composition that has some already, in as many parts as it may still get.
+PlacementRequest Core::request_for_more(const Composition& c, Bytes missing) const {
+    PlacementRequest request = placement_request({c.host, missing, c.placement, c.tenant, {}, std::nullopt});
+    const auto stay = std::ranges::count_if(c.parts, is_lasting);
+    request.most_parts = static_cast<std::uint8_t>(kMostParts - std::min<std::ptrdiff_t>(stay, kMostParts));
+    return request;
+}
+
 Composition Core::draft_composition(CompositionRequest request, Plan plan, Time began) {
     Composition c;
     c.id = new_id();
@@ -194,7 +202,6 @@ Async<Outcome<Composition>> Core::do_release(EntryPtr entry, bool force, Precond
         }
         if (force) {
             Event event;
-            event.time = now();
             event.type = "composition.forced";
             event.composition = c.id;
             event.host = c.host;

@@ -1,6 +1,5 @@
 // Growing and shrinking, leases, labels.
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +7,6 @@
 #include "fabric-manager/engine/core.h"
 #include "fabric-manager/engine/problems.h"
 #include "fabric-manager/engine/shrink.h"
-#include "fabric-manager/engine/steps.h"
 
 namespace memtide::fm {
 
@@ -47,10 +45,7 @@ Outcome<Composition> Core::resized(const Composition& before, Bytes size) {
     if (size > has)
         if (Outcome<> fits = check_tenant(config_.tenants, tenants_, more, 0); !fits)
             return std::unexpected(std::move(fits.error()));
-    PlacementRequest request = placement_request(more);
-    const auto stay = std::ranges::count_if(c.parts, is_lasting);
-    request.most_parts = static_cast<std::uint8_t>(kMostParts - std::min<std::ptrdiff_t>(stay, kMostParts));
-    Outcome<Plan> plan = place(inventory_, request);
+    Outcome<Plan> plan = place(inventory_, request_for_more(c, missing));
     if (!plan && size < has)
         return refuse(
             problem::kCannotShrink,

@@ -35,6 +35,7 @@ TEST(Heal, LossOfOnePartLeavesTheOthersOnline) {
     EXPECT_EQ(now.reason->code, "device-vanished");
     EXPECT_EQ(lasting_size(now), kCxlGranule);
     EXPECT_TRUE(rig.has_event("composition.part-lost", "device-vanished"));
+    for (const Event& event : rig.events()) EXPECT_NE(event.time, Time{}) << event.type;
     ASSERT_TRUE(rig.release(c.id));
     EXPECT_TRUE(rig.reaches(c.id, kReleased));
     EXPECT_EQ(rig.wrong(), kNone);

@@ -1,7 +1,7 @@
 #include "tests/integration/daemons.h"
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -26,8 +26,11 @@ process::Child spawn(std::vector<std::string> argv, const std::string& output_fi
 }  // namespace
 
 std::string read_file(const std::string& path) {
+    // Block by block: a state file of the manager has tens of MiB.
     std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ostringstream content;
+    content << file.rdbuf();
+    return std::move(content).str();
 }
 
 void write_file(const std::string& path, const std::string& text) {

@@ -5,6 +5,7 @@
 #include "common/fmapi/commands/component.h"
 #include "common/fmapi/commands/memory_device.h"
 #include "common/fmapi/commands/mld.h"
+#include "common/fmapi/commands/multi_headed.h"
 #include "common/fmapi/commands/physical_switch.h"
 #include "common/fmapi/commands/virtual_switch.h"
 
@@ -16,7 +17,7 @@ using Commands =
                RequestAbortBackgroundOperation, IdentifyMemoryDevice, Sanitize, IdentifySwitchDevice,
                GetPhysicalPortState, PhysicalPortControl, SendPpbConfigRequest, GetVirtualSwitchInfo,
                BindVppb, UnbindVppb, GenerateAerEvent, TunnelManagementCommand, GetLdInfo, GetLdAllocations,
-               SetLdAllocations>;
+               SetLdAllocations, GetMultiHeadedInfo, GetHeadInfo>;
 
 // Calls visit(Command{}) for each of them: for_each_command([](auto command) { decltype(command)::kOpcode ...
 // }).

@@ -209,6 +209,11 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--lds", fleet.lds, "Logical devices of each MLD")->capture_default_str();
     command->add_option("--ld-size", options->ld_size, "Size of each logical device, or SLD")
         ->capture_default_str();
+    command
+        ->add_option("--heads", fleet.heads,
+                     "Heads of each device, at as many switches: above 1 they are multi-headed and --devices "
+                     "counts them for each group of switches")
+        ->capture_default_str();
     command->add_option("--vppbs", fleet.vppbs, "Slots of each host")->capture_default_str();
     command
         ->add_option("--listen", fleet.listen,

@@ -37,8 +37,13 @@ std::vector<SwitchConfig> selected(const Topology& topology, const std::string& 
 int serve(const Topology& topology, const std::vector<SwitchConfig>& configs) {
     boost::asio::io_context context(1);
     std::vector<std::unique_ptr<Switch>> switches;
+    const auto shared = open_shared_devices(topology, configs);
+    if (!shared) {
+        std::cerr << "memtide-cxl-emul: " << shared.error().message << '\n';
+        return daemon::kExitFailure;
+    }
     for (const SwitchConfig& config : configs) {
-        auto opened = Switch::open(context.get_executor(), topology, config, no_hotplug());
+        auto opened = Switch::open(context.get_executor(), topology, config, no_hotplug(), {}, *shared);
         if (!opened) {
             std::cerr << "memtide-cxl-emul: " << opened.error().message << '\n';
             return daemon::kExitFailure;

@@ -1,5 +1,6 @@
 #include "cxl-emul/hosts/fleet.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -75,14 +76,21 @@ Result<> Fleet::build(const Topology& topology) {
         hosts_.emplace(name, std::move(host));
     }
     const auto hotplug = std::make_shared<Hotplug>(*this);
+    SharedDeviceMap shared;
+    for (const DeviceConfig& device : topology.multi_headed)
+        shared[device.name] = {make_device(device),
+                               std::make_shared<MemoryMedia>(device.name.value, device.size)};
     for (const SwitchConfig& config : topology.switches) {
         SwitchPlace& place = switches_[config.name];
         order_.push_back(config.name);
-        place.life = std::make_unique<SwitchLife>(executor_, config, hotplug);
+        place.life = std::make_unique<SwitchLife>(executor_, config, hotplug, shared);
         for (const PortConfig& port : config.ports)
             if (port.host) place.hosts.push_back(hosts_.at(*port.host).get());
-        for (std::size_t i = 0; i < config.devices.size(); ++i)
-            devices_[config.devices[i].name] = {&place, place.life->media()[i], false, false, 0};
+        for (std::size_t i = 0; i < config.devices.size(); ++i) {
+            DevicePlace& device = devices_[config.devices[i].name];
+            device.on.push_back(&place);
+            device.media = place.life->media()[i];
+        }
         if (auto on = place.life->power_on(); !on) return on;
     }
     return {};
@@ -187,7 +195,8 @@ asio::awaitable<void> Fleet::turn_on(SwitchPlace& place) {
     const auto on = co_await place.life->power_on_again();
     if (!on) log::error("a switch does not come back", {{"error", on.error()}});
     for (const auto& [id, device] : devices_)
-        if (device.on == &place && device.link_down) place.life->set_device_link(id, false);
+        if (device.link_down && std::ranges::find(device.on, &place) != device.on.end())
+            place.life->set_device_link(id, false);
     for (const Host* host : place.hosts)
         if (host->model().faults().has(HostFault::kLinkDown)) place.life->set_host_link(host->name(), false);
     place.changing = false;
@@ -219,8 +228,10 @@ Result<> Fleet::power_on(const SwitchId& id) {
 
 void Fleet::set_link(const DeviceId& id, DevicePlace& place, bool up) {
     place.link_down = !up;
-    place.on->life->set_device_link(id, up);
-    for (Host* host : place.on->hosts) host->set_device_link(id.value, up);
+    for (SwitchPlace* on : place.on) {
+        on->life->set_device_link(id, up);
+        for (Host* host : on->hosts) host->set_device_link(id.value, up);
+    }
 }
 
 Result<> Fleet::begin_fault(const DeviceId& id, DeviceFault fault, Duration lasts) {

@@ -78,7 +78,7 @@ class Fleet {
         std::vector<Host*> hosts;
     };
     struct DevicePlace {
-        SwitchPlace* on = nullptr;
+        std::vector<SwitchPlace*> on;  // one for each head
         std::shared_ptr<MemoryMedia> media;
         bool link_down = false;
         bool erase_fails = false;

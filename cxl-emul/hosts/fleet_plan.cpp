@@ -36,6 +36,13 @@ Result<> check(const FleetOptions& options, std::uint64_t switches) {
                         kMostPorts, hosts_each, options.devices));
     if (options.lds < 1 || options.lds > kMaxLds)
         return wrong(fmt::format("an MLD has 1 to {} logical devices, not {}", kMaxLds, options.lds));
+    if (options.heads < 1 || options.heads > kMaxHeads || switches % options.heads != 0)
+        return wrong(fmt::format("devices have 1 to {} heads, each at a switch of its own: {} switches are no "
+                                 "multiple of {}",
+                                 kMaxHeads, switches, options.heads));
+    if (options.kind == DeviceKind::kMld && options.lds < options.heads)
+        return wrong(fmt::format("{} logical devices are not one for each of {} heads", options.lds,
+                                 options.heads));
     if (options.vppbs < 1 || options.vppbs > kMostVppbs)
         return wrong(fmt::format("a host has 1 to {} vPPBs, not {}", kMostVppbs, options.vppbs));
     if (options.ld_size.value == 0 || !options.ld_size.is_multiple_of(kCxlGranule) ||
@@ -61,9 +68,14 @@ DeviceConfig device_of(const FleetOptions& options, std::uint64_t on_switch, std
     device.kind = options.kind;
     device.serial = SerialNumber{kDeviceSerials + (on_switch * options.devices + index) * kSerialsPerDevice};
     device.size = options.ld_size;
-    if (options.kind == DeviceKind::kSld) return device;
-    device.size = options.ld_size * options.lds;
-    device.lds.assign(options.lds, options.ld_size);
+    device.heads = static_cast<unsigned>(options.heads);
+    if (options.kind == DeviceKind::kSld && options.heads == 1) return device;
+    const std::uint64_t lds = options.kind == DeviceKind::kSld ? options.heads : options.lds;
+    device.size = options.ld_size * lds;
+    device.lds.assign(lds, options.ld_size);
+    if (options.heads > 1)
+        for (std::uint64_t ld = 0; ld < lds; ++ld)
+            device.ld_heads.push_back(static_cast<std::uint8_t>(ld * options.heads / lds));
     return device;
 }
 
@@ -89,13 +101,15 @@ Result<Topology> plan_fleet(const FleetOptions& options) {
         config.sanitize_time = options.erase_time;
         for (std::uint64_t host = s; host < options.count; host += switches) {
             const auto id = static_cast<std::uint8_t>(config.vcss.size());
-            config.ports.push_back({id, HostId(fmt::format("host{}", host)), std::nullopt});
+            config.ports.push_back({id, HostId(fmt::format("host{}", host)), std::nullopt, 0});
             config.vcss.push_back({id, id, static_cast<std::uint8_t>(options.vppbs)});
         }
+        const std::uint64_t head = s % options.heads;
         for (std::uint64_t d = 0; d < options.devices; ++d) {
-            config.devices.push_back(device_of(options, s, d));
-            config.ports.push_back(
-                {static_cast<std::uint8_t>(config.ports.size()), std::nullopt, config.devices.back().name});
+            config.devices.push_back(device_of(options, s - head, d));
+            if (options.heads > 1 && head == 0) topology.multi_headed.push_back(config.devices.back());
+            config.ports.push_back({static_cast<std::uint8_t>(config.ports.size()), std::nullopt,
+                                    config.devices.back().name, static_cast<std::uint8_t>(head)});
         }
         topology.switches.push_back(std::move(config));
     }

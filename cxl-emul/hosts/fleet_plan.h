@@ -24,6 +24,9 @@ struct FleetOptions {
     std::uint64_t lds = 16;       // of each MLD
     Bytes ld_size = kCxlGranule;  // of an SLD: all of it
     std::uint64_t vppbs = 8;      // of each host
+    // Above 1: each device has that many heads, at switches that follow each other, and its LDs are dealt out
+    // to them.
+    std::uint64_t heads = 1;
     // "tcp://127.0.0.1:0" (any ports), "tcp://127.0.0.1:2650" (that one and those that follow) or
     // "unix:///FOLDER" (FOLDER/switch0.sock, ...).
     std::string listen = "tcp://127.0.0.1:0";

@@ -17,15 +17,22 @@ constexpr std::chrono::milliseconds kPause{20};
 }  // namespace
 
 SwitchLife::SwitchLife(asio::any_io_executor executor, SwitchConfig config,
-                       std::shared_ptr<HotplugBackend> hotplug)
-    : executor_(std::move(executor)), config_(std::move(config)), hotplug_(std::move(hotplug)) {
-    for (const DeviceConfig& device : config_.devices)
-        media_.push_back(std::make_shared<MemoryMedia>(device.name.value, device.size));
+                       std::shared_ptr<HotplugBackend> hotplug, SharedDeviceMap shared)
+    : executor_(std::move(executor)),
+      config_(std::move(config)),
+      hotplug_(std::move(hotplug)),
+      shared_(std::move(shared)) {
+    for (const DeviceConfig& device : config_.devices) {
+        const auto known = shared_.find(device.name);
+        media_.push_back(known == shared_.end()
+                             ? std::make_shared<MemoryMedia>(device.name.value, device.size)
+                             : std::static_pointer_cast<MemoryMedia>(known->second.media));
+    }
 }
 
 Result<> SwitchLife::power_on() {
     std::vector<std::shared_ptr<Media>> media(media_.begin(), media_.end());
-    auto opened = Switch::open_on(executor_, config_, std::move(media), hotplug_);
+    auto opened = Switch::open_on(executor_, config_, std::move(media), hotplug_, {}, shared_);
     if (!opened) return std::unexpected(opened.error());
     running_ = *std::move(opened);
     for (std::size_t i = 0; i < config_.listen.size(); ++i) {

@@ -16,8 +16,9 @@ namespace memtide::emul {
 // content: the worst that can be. Not thread safe.
 class SwitchLife {
   public:
+    // Media in `shared` are MemoryMedia.
     SwitchLife(boost::asio::any_io_executor executor, SwitchConfig config,
-               std::shared_ptr<HotplugBackend> hotplug);
+               std::shared_ptr<HotplugBackend> hotplug, SharedDeviceMap shared = {});
 
     // Errors as Switch::open. Keeps the ports that it got for the times to come.
     Result<> power_on();
@@ -37,6 +38,7 @@ class SwitchLife {
     boost::asio::any_io_executor executor_;
     SwitchConfig config_;
     std::shared_ptr<HotplugBackend> hotplug_;
+    SharedDeviceMap shared_;
     std::vector<std::shared_ptr<MemoryMedia>> media_;
     std::unique_ptr<Switch> running_;
 };

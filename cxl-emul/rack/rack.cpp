@@ -175,8 +175,11 @@ Rack::Rack(asio::any_io_executor executor, RackOptions options, std::string fold
 Rack::~Rack() { state_->hotplug->clear(); }
 
 Result<> Rack::open_switches() {
-    for (const auto& config : state_->options.topology.switches) {
-        auto opened = Switch::open(state_->executor, state_->options.topology, config, state_->hotplug);
+    const Topology& topology = state_->options.topology;
+    const auto shared = open_shared_devices(topology, topology.switches);
+    if (!shared) return std::unexpected(shared.error());
+    for (const auto& config : topology.switches) {
+        auto opened = Switch::open(state_->executor, topology, config, state_->hotplug, {}, *shared);
         if (!opened) return std::unexpected(opened.error());
         state_->switches.push_back(std::move(*opened));
     }

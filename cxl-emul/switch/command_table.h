@@ -35,9 +35,10 @@ struct SwitchContext {
     SwitchModel& model;
     [[nodiscard]] Component& component() const { return model; }
 };
-struct DeviceContext {  // the FM-owned LD of an MLD
+struct DeviceContext {  // the FM-owned LD of an MLD, or what a head of a multi-headed device shows
     SwitchModel& model;
     std::size_t index;
+    std::uint8_t head = 0;
     [[nodiscard]] Device& device() const { return model.devices[index]; }
     [[nodiscard]] Component& component() const { return device(); }
 };
@@ -114,7 +115,11 @@ Outcome tunnel(const fmapi::TunnelRequest& request, Target&& target) {
 std::span<const Row<SwitchContext>> physical_switch_commands();
 std::span<const Row<SwitchContext>> virtual_switch_commands();
 
-// The FM-owned LD of an MLD, an LD or an SLD.
+// Of a multi-headed device, for the table of devices.
+Outcome multi_headed_info(const DeviceContext& context, const fmapi::GetMultiHeadedInfoRequest& request);
+Outcome head_info(const DeviceContext& context, const fmapi::GetHeadInfoRequest& request);
+
+// The FM-owned LD of an MLD or a head, an LD or an SLD.
 Answer handle_device(const DeviceContext& context, fmapi::MctpType type, const fmapi::Message& request);
 Answer handle_ld(const LdContext& context, fmapi::MctpType type, const fmapi::Message& request);
 

@@ -24,6 +24,13 @@ fmapi::IdentifyResponse type3_identity(SerialNumber serial) {
             .component_type = fmapi::ComponentType::kType3};
 }
 
+fmapi::IdentifyMemoryDeviceResponse memory_identity(Bytes size) {
+    const std::uint64_t capacity = size / kCxlGranule;
+    return {.firmware_revision = {'m', 'e', 'm', 't', 'i', 'd', 'e'},
+            .total_capacity = capacity,
+            .volatile_only_capacity = capacity};
+}
+
 // --- the FM-owned LD of an MLD ---
 
 Outcome identify_device(const DeviceContext& context, const fmapi::NoPayload&) {
@@ -60,7 +67,7 @@ Outcome get_allocations(const DeviceContext& context, const fmapi::GetLdAllocati
     return done(response);
 }
 
-// Invalid Input for what can never be, for an LD that a host has, and for a second range: the memory of an LD
+// Invalid Input for what can never be, for an LD that a host has or that another head has, and for a second range: the memory of an LD
 // is in one piece here. Busy while an LD that would change is being erased. Resources Exhausted when an LD
 // finds no contiguous gap. Refused as a whole, then nothing has changed.
 Outcome set_allocations(const DeviceContext& context, const fmapi::SetLdAllocationsPayload& request) {
@@ -75,6 +82,8 @@ Outcome set_allocations(const DeviceContext& context, const fmapi::SetLdAllocati
         sizes.push_back(device.config.granularity * wanted.range1);
         const Ld& ld = device.lds[request.first_ld + i];
         if (ld.size == sizes.back()) continue;
+        if (!device.config.is_at_head(request.first_ld + i, context.head))
+            return refuse(ReturnCode::kInvalidInput);
         if (ld.taken_by) return refuse(ReturnCode::kInvalidInput);
         if (ld.background.running) return refuse(ReturnCode::kBusy);
     }
@@ -93,7 +102,8 @@ Outcome set_allocations(const DeviceContext& context, const fmapi::SetLdAllocati
 }
 
 Outcome tunnel_to_ld(const DeviceContext& context, const fmapi::TunnelRequest& request) {
-    if (request.target != fmapi::TunnelTarget::kLd || request.id >= context.device().lds.size())
+    if (request.target != fmapi::TunnelTarget::kLd || request.id >= context.device().lds.size() ||
+        !context.device().config.is_at_head(request.id, context.head))
         return refuse(ReturnCode::kInvalidInput);
     return tunnel(request, [&](fmapi::MctpType type, const fmapi::Message& inner) {
         return handle_ld({context.model, context.index, request.id}, type, inner);
@@ -107,6 +117,29 @@ constexpr Row<DeviceContext> kDeviceRows[] = {
     row<fmapi::SetLdAllocations, DeviceContext, set_allocations>(),
     row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
 };
+constexpr Row<DeviceContext> kMultiHeadedMldRows[] = {
+    kDeviceRows[0],
+    kDeviceRows[1],
+    kDeviceRows[2],
+    kDeviceRows[3],
+    kDeviceRows[4],
+    row<fmapi::GetMultiHeadedInfo, DeviceContext, multi_headed_info>(),
+    row<fmapi::GetHeadInfo, DeviceContext, head_info>(),
+};
+
+// What the head's only LD is.
+Outcome identify_sld_memory(const DeviceContext& context, const fmapi::NoPayload&) {
+    const Device& device = context.device();
+    const auto ld = ld_of_sld(device, context.head);
+    return done(memory_identity(ld ? device.lds[*ld].size : Bytes{}));
+}
+constexpr Row<DeviceContext> kMultiHeadedSldRows[] = {
+    row<fmapi::Identify, DeviceContext, identify_device>(),
+    row<fmapi::IdentifyMemoryDevice, DeviceContext, identify_sld_memory>(),
+    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
+    row<fmapi::GetMultiHeadedInfo, DeviceContext, multi_headed_info>(),
+    row<fmapi::GetHeadInfo, DeviceContext, head_info>(),
+};
 
 // --- an LD, or an SLD ---
 
@@ -115,10 +148,7 @@ Outcome identify_ld(const LdContext& context, const fmapi::NoPayload&) {
 }
 
 Outcome identify_memory(const LdContext& context, const fmapi::NoPayload&) {
-    const std::uint64_t capacity = context.ld().size / kCxlGranule;
-    return done(fmapi::IdentifyMemoryDeviceResponse{.firmware_revision = {'m', 'e', 'm', 't', 'i', 'd', 'e'},
-                                                    .total_capacity = capacity,
-                                                    .volatile_only_capacity = capacity});
+    return done(memory_identity(context.ld().size));
 }
 
 // A host that has the LD could still be writing: Invalid Security State.
@@ -142,7 +172,10 @@ constexpr Row<LdContext> kLdRows[] = {
 Answer handle_device(const DeviceContext& context, fmapi::MctpType, const fmapi::Message& request) {
     // Its CCI commands (type 08h) and its FM API commands (07h) have different opcodes: one table serves
     // both.
-    return dispatch<DeviceContext>(context, kDeviceRows, request);
+    const Device& device = context.device();
+    if (!device.config.is_multi_headed()) return dispatch<DeviceContext>(context, kDeviceRows, request);
+    if (device.is_mld()) return dispatch<DeviceContext>(context, kMultiHeadedMldRows, request);
+    return dispatch<DeviceContext>(context, kMultiHeadedSldRows, request);
 }
 
 Answer handle_ld(const LdContext& context, fmapi::MctpType type, const fmapi::Message& request) {

@@ -6,24 +6,6 @@
 namespace memtide::emul {
 namespace {
 
-Device make_device(const DeviceConfig& config) {
-    Device device;
-    device.config = config;
-    if (!device.is_mld()) {
-        device.lds.resize(1);
-        device.lds[0].size = config.size;
-        return device;
-    }
-    Bytes offset;
-    for (const Bytes size : config.lds) {
-        Ld& ld = device.lds.emplace_back();
-        ld.offset = offset;
-        ld.size = size;
-        offset += size;
-    }
-    return device;
-}
-
 std::optional<std::size_t> index_of_device(const SwitchConfig& config, const PortConfig& port) {
     const auto found = std::ranges::find(config.devices, port.device, &DeviceConfig::name);
     if (!port.device || found == config.devices.end()) return std::nullopt;
@@ -56,16 +38,49 @@ std::optional<std::size_t> reachable_device(const Port& port) {
     return port.device_link_up ? port.device : std::nullopt;
 }
 
-bool Device::is_taken() const {
-    return std::ranges::any_of(lds, [](const Ld& ld) { return ld.taken_by.has_value(); });
+std::shared_ptr<Device> make_device(const DeviceConfig& config) {
+    auto device = std::make_shared<Device>();
+    device->config = config;
+    if (config.lds.empty()) {
+        device->lds.resize(1);
+        device->lds[0].size = config.size;
+        return device;
+    }
+    Bytes offset;
+    for (const Bytes size : config.lds) {
+        Ld& ld = device->lds.emplace_back();
+        ld.offset = offset;
+        ld.size = size;
+        offset += size;
+    }
+    return device;
 }
 
-SwitchModel::SwitchModel(const SwitchConfig& config) : serial(config.serial) {
-    for (const DeviceConfig& device : config.devices) devices.push_back(make_device(device));
+std::optional<std::size_t> ld_of_sld(const Device& device, std::uint8_t head) {
+    for (std::size_t ld = 0; ld < device.lds.size(); ++ld)
+        if (device.config.is_at_head(ld, head)) return ld;
+    return std::nullopt;
+}
+
+bool Device::is_taken(std::uint8_t head) const {
+    for (std::size_t i = 0; i < lds.size(); ++i)
+        if (config.is_at_head(i, head) && lds[i].taken_by) return true;
+    return false;
+}
+
+SwitchModel::SwitchModel(const SwitchConfig& config, const SharedDevices& shared) : serial(config.serial) {
+    for (const DeviceConfig& device : config.devices) {
+        const auto known = shared.find(device.name);
+        devices.add(known == shared.end() ? make_device(device) : known->second);
+    }
     for (const PortConfig& port : config.ports) {
         Port& added = ports.emplace_back();
         added.config = port;
         added.device = index_of_device(config, port);
+        if (!added.device) continue;
+        Device& device = devices[*added.device];
+        for (std::size_t ld = 0; ld < device.lds.size(); ++ld)
+            if (device.config.is_at_head(ld, port.head)) device.lds[ld].taken_by.reset();
     }
     for (const VcsConfig& vcs : config.vcss) vcss.push_back({vcs, std::vector<VirtualBridge>(vcs.vppbs)});
 }

@@ -3,9 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
+
+#include <boost/iterator/indirect_iterator.hpp>
 
 #include "common/base/bytes.h"
 #include "common/fmapi/commands.h"
@@ -45,7 +48,8 @@ struct VppbId {
 struct Ld : Component {
     Bytes offset;  // of its slice in the media file
     Bytes size;    // 0: no memory allocated
-    // Taken from the moment a bind starts until an unbind has ended, so that no two hosts ever reach it.
+    // Taken from the moment a bind starts until an unbind has ended, so that no two hosts ever reach it. Of the
+    // switch at the LD's head.
     std::optional<VppbId> taken_by;
 };
 
@@ -53,8 +57,27 @@ struct Device : Component {
     DeviceConfig config;
     std::vector<Ld> lds;
     [[nodiscard]] bool is_mld() const { return config.kind == DeviceKind::kMld; }
-    [[nodiscard]] bool is_taken() const;
+    // Any LD of that head.
+    [[nodiscard]] bool is_taken(std::uint8_t head) const;
 };
+// As after power-on: LDs allocated as the configuration says, one behind the other.
+std::shared_ptr<Device> make_device(const DeviceConfig& config);
+
+// Devices of a switch. Those with several heads are shared with the switches at their other heads, which is why
+// such switches must run on one thread.
+class Devices {
+  public:
+    void add(std::shared_ptr<Device> device) { all_.push_back(std::move(device)); }
+    [[nodiscard]] std::size_t size() const { return all_.size(); }
+    Device& operator[](std::size_t index) { return *all_[index]; }
+    const Device& operator[](std::size_t index) const { return *all_[index]; }
+    [[nodiscard]] auto begin() const { return boost::make_indirect_iterator(all_.begin()); }
+    [[nodiscard]] auto end() const { return boost::make_indirect_iterator(all_.end()); }
+
+  private:
+    std::vector<std::shared_ptr<Device>> all_;
+};
+using SharedDevices = std::map<DeviceId, std::shared_ptr<Device>>;
 
 struct Port {
     PortConfig config;
@@ -64,6 +87,9 @@ struct Port {
     bool device_link_up = true;                            // of a downstream port
     std::map<std::uint16_t, std::uint32_t> config_writes;  // registers of the bridge that were written
 };
+
+// The only LD of an SLD, or of an SLD's head.
+std::optional<std::size_t> ld_of_sld(const Device& device, std::uint8_t head);
 
 // What is behind a port now: nothing while the link is down.
 std::optional<std::size_t> reachable_device(const Port& port);
@@ -84,10 +110,11 @@ struct SwitchModel : Component {
     SerialNumber serial;
     std::vector<Port> ports;
     std::vector<Vcs> vcss;
-    std::vector<Device> devices;
+    Devices devices;
 
-    // As after power-on: nothing bound, LDs allocated as the topology says, one behind the other.
-    explicit SwitchModel(const SwitchConfig& config);
+    // As after power-on: nothing bound. Devices in `shared` are as they are, and the heads at this switch have
+    // nothing bound either; the others are new.
+    explicit SwitchModel(const SwitchConfig& config, const SharedDevices& shared = {});
 
     // Indices by id.
     [[nodiscard]] std::optional<std::size_t> find_port(std::uint8_t id) const;

@@ -38,7 +38,9 @@ Outcome identify_switch(const SwitchContext& context, const fmapi::NoPayload&) {
 fmapi::PortConfigState config_state(const SwitchModel& model, const Port& port) {
     if (port.config.host) return fmapi::PortConfigState::kUpstream;
     if (port.device && !model.devices[*port.device].is_mld()) {
-        const auto& taken_by = model.devices[*port.device].lds[0].taken_by;
+        const Device& device = model.devices[*port.device];
+        const auto ld = ld_of_sld(device, port.config.head);
+        const auto taken_by = ld ? device.lds[*ld].taken_by : std::nullopt;
         const auto state = taken_by ? model.bridge(*taken_by).state : VirtualBridge::State::kUnbound;
         if (state == VirtualBridge::State::kBinding) return fmapi::PortConfigState::kBindInProgress;
         if (state == VirtualBridge::State::kUnbinding) return fmapi::PortConfigState::kUnbindInProgress;
@@ -99,9 +101,10 @@ Outcome port_control(const SwitchContext& context, const fmapi::PhysicalPortCont
     }
     if (port.device) {
         const Device& device = model.devices[*port.device];
-        const bool erasing =
-            std::ranges::any_of(device.lds, [](const Ld& ld) { return ld.background.running; });
-        if (device.is_taken() || erasing) return refuse(ReturnCode::kBusy);
+        bool erasing = false;
+        for (std::size_t ld = 0; ld < device.lds.size(); ++ld)
+            erasing |= device.config.is_at_head(ld, port.config.head) && device.lds[ld].background.running;
+        if (device.is_taken(port.config.head) || erasing) return refuse(ReturnCode::kBusy);
     }
     port.config_writes.clear();
     if (request.operation == fmapi::PortOperation::kAssertPerst) port.perst_asserted = true;

@@ -1,5 +1,6 @@
 #include "cxl-emul/switch/switch.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <exception>
@@ -41,6 +42,20 @@ class NoHotplug final : public HotplugBackend {
 
 }  // namespace
 
+Result<SharedDeviceMap> open_shared_devices(const Topology& topology,
+                                            const std::vector<SwitchConfig>& switches) {
+    SharedDeviceMap shared;
+    for (const DeviceConfig& device : topology.multi_headed) {
+        const auto has_head = [&](const SwitchConfig& one) { return one.device(device.name) != nullptr; };
+        if (std::ranges::none_of(switches, has_head)) continue;
+        auto file = MediaFile::open(topology.media_file(SwitchConfig(), device), device.size);
+        if (!file)
+            return std::unexpected(std::move(file.error()).with_context("device " + device.name.value));
+        shared[device.name] = {make_device(device), *std::move(file)};
+    }
+    return shared;
+}
+
 std::shared_ptr<HotplugBackend> no_hotplug() { return std::make_shared<NoHotplug>(); }
 
 // Lives as long as a coroutine of it does. Everything but the constructor runs on the strand.
@@ -48,11 +63,11 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
   public:
     Impl(const asio::any_io_executor& executor, SwitchConfig config, std::vector<Listener> listeners,
          std::vector<std::shared_ptr<Media>> media, std::shared_ptr<HotplugBackend> hotplug,
-         ConnectionLimits limits)
+         ConnectionLimits limits, const SharedDeviceMap& shared)
         : strand_(asio::make_strand(executor)),
           config_(std::move(config)),
           limits_(limits),
-          model_(config_),
+          model_(config_, devices_of(shared)),
           operations_(strand_, config_, model_, std::move(media), std::move(hotplug)),
           listeners_(std::move(listeners)) {
         for (const Listener& listener : listeners_) addresses_.push_back(listener.address());
@@ -111,6 +126,12 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     }
 
   private:
+    static SharedDevices devices_of(const SharedDeviceMap& shared) {
+        SharedDevices devices;
+        for (const auto& [name, one] : shared) devices[name] = one.device;
+        return devices;
+    }
+
     VppbStatus status_of(VppbId id) const {
         const VirtualBridge& bridge = model_.bridge(id);
         const Vcs& vcs = model_.vcss[id.vcs];
@@ -236,21 +257,25 @@ Switch::~Switch() { stop(); }
 Result<std::unique_ptr<Switch>> Switch::open(asio::any_io_executor executor, const Topology& topology,
                                              const SwitchConfig& config,
                                              std::shared_ptr<HotplugBackend> hotplug,
-                                             ConnectionLimits limits) {
+                                             ConnectionLimits limits, const SharedDeviceMap& shared) {
     std::vector<std::shared_ptr<Media>> media;
     for (const DeviceConfig& device : config.devices) {
+        if (const auto known = shared.find(device.name); known != shared.end()) {
+            media.push_back(known->second.media);
+            continue;
+        }
         auto file = MediaFile::open(topology.media_file(config, device), device.size);
         if (!file)
             return std::unexpected(std::move(file.error()).with_context("switch " + config.name.value));
         media.push_back(*std::move(file));
     }
-    return open_on(std::move(executor), config, std::move(media), std::move(hotplug), limits);
+    return open_on(std::move(executor), config, std::move(media), std::move(hotplug), limits, shared);
 }
 
 Result<std::unique_ptr<Switch>> Switch::open_on(asio::any_io_executor executor, const SwitchConfig& config,
                                                 std::vector<std::shared_ptr<Media>> media,
                                                 std::shared_ptr<HotplugBackend> hotplug,
-                                                ConnectionLimits limits) {
+                                                ConnectionLimits limits, const SharedDeviceMap& shared) {
     std::vector<Listener> listeners;
     for (const Endpoint& endpoint : config.listen) {
         auto listener = Listener::open(executor, endpoint);
@@ -259,7 +284,7 @@ Result<std::unique_ptr<Switch>> Switch::open_on(asio::any_io_executor executor, 
         listeners.push_back(*std::move(listener));
     }
     return std::unique_ptr<Switch>(new Switch(std::make_shared<Impl>(
-        executor, config, std::move(listeners), std::move(media), std::move(hotplug), limits)));
+        executor, config, std::move(listeners), std::move(media), std::move(hotplug), limits, shared)));
 }
 
 void Switch::start() {

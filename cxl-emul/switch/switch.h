@@ -16,6 +16,7 @@
 #include "cxl-emul/switch/connection.h"
 #include "cxl-emul/switch/hotplug.h"
 #include "cxl-emul/switch/media.h"
+#include "cxl-emul/switch/model.h"
 #include "cxl-emul/switch/topology.h"
 
 namespace memtide::emul {
@@ -35,6 +36,16 @@ struct VppbStatus {
     Bytes size;
 };
 
+// A device that several switches have heads of, and its memory.
+struct SharedDevice {
+    std::shared_ptr<Device> device;
+    std::shared_ptr<Media> media;
+};
+using SharedDeviceMap = std::map<DeviceId, SharedDevice>;
+// Opens the media of the multi-headed devices that these switches have heads of; errors as Switch::open().
+Result<SharedDeviceMap> open_shared_devices(const Topology& topology,
+                                            const std::vector<SwitchConfig>& switches);
+
 // An emulated CXL switch with its devices: answers the FM API to as many managers at once as the limits
 // allow; one more takes the place of the one that has been idle longest.
 //
@@ -52,16 +63,20 @@ class Switch {
     // Opens the media files (sparse, created when missing, content kept) and binds the listeners, so that a
     // port in use shows here: kAlreadyExists when an endpoint or a media file is in use by a living process,
     // kExhausted on a full disk, kPermission, kIo. Nothing is served before start().
+    // Switches that share devices have one executor, which one thread runs; a multi-headed device that is not
+    // in `shared` is this switch's alone.
     static Result<std::unique_ptr<Switch>> open(boost::asio::any_io_executor executor,
                                                 const Topology& topology, const SwitchConfig& config,
                                                 std::shared_ptr<HotplugBackend> hotplug,
-                                                ConnectionLimits limits = {});
+                                                ConnectionLimits limits = {},
+                                                const SharedDeviceMap& shared = {});
     // As open(), on media that somebody else keeps: one for each of config.devices, in their order.
     static Result<std::unique_ptr<Switch>> open_on(boost::asio::any_io_executor executor,
                                                    const SwitchConfig& config,
                                                    std::vector<std::shared_ptr<Media>> media,
                                                    std::shared_ptr<HotplugBackend> hotplug,
-                                                   ConnectionLimits limits = {});
+                                                   ConnectionLimits limits = {},
+                                                   const SharedDeviceMap& shared = {});
     ~Switch();  // as stop(); returns without waiting for an operation of the backend
     Switch(const Switch&) = delete;
     Switch& operator=(const Switch&) = delete;

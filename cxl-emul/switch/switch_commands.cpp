@@ -32,8 +32,11 @@ Outcome tunnel_to_port(const SwitchContext& context, const fmapi::TunnelRequest&
         return refuse(ReturnCode::kInvalidInput);
     if (model.ports[*port].perst_asserted) return refuse(ReturnCode::kRetryRequired);
     const std::size_t device = *model.ports[*port].device;
+    const std::uint8_t head = model.ports[*port].config.head;
     return tunnel(request, [&](fmapi::MctpType type, const fmapi::Message& inner) {
-        if (model.devices[device].is_mld()) return handle_device({model, device}, type, inner);
+        const Device& target = model.devices[device];
+        if (target.is_mld() || target.config.is_multi_headed())
+            return handle_device({model, device, head}, type, inner);
         return handle_ld({model, device, 0}, type, inner);
     });
 }

@@ -29,6 +29,10 @@ PortConfig read_port(const YamlMap& map) {
         port.device = DeviceId(device->name());
         if (port.host) device->reject("a port has a host or a device, not both");
     }
+    if (const auto head = map.get("head")) {
+        port.head = static_cast<std::uint8_t>(head->integer(0, kMaxHeads - 1));
+        if (!port.device) head->reject("only a port with a multi-headed device has this");
+    }
     return port;
 }
 
@@ -72,11 +76,51 @@ DeviceConfig read_device(const YamlMap& map) {
     return device;
 }
 
+// Which head has which LD: those of an SLD are one each, those of an MLD are dealt out in runs by default.
+std::vector<std::uint8_t> read_ld_heads(const YamlMap& map, const DeviceConfig& device) {
+    std::vector<std::uint8_t> heads;
+    const auto listed = map.get("ld_heads");
+    if (device.kind == DeviceKind::kSld && listed) listed->reject("each head of an sld has one LD, in order");
+    if (listed) {
+        for (const YamlValue& one : listed->list())
+            heads.push_back(static_cast<std::uint8_t>(one.integer(0, device.heads - 1)));
+        if (heads.size() != device.lds.size())
+            listed->reject(fmt::format("names heads of {} LDs, and there are {}", heads.size(),
+                                       device.lds.size()));
+        return heads;
+    }
+    for (std::size_t ld = 0; ld < device.lds.size(); ++ld)
+        heads.push_back(static_cast<std::uint8_t>(ld * device.heads / device.lds.size()));
+    return heads;
+}
+
 std::string read_media(const YamlValue& value) {
     std::string path = value.string();
     if (!path.starts_with('/')) value.reject("must be the absolute path of a folder");
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     return path;
+}
+
+DeviceConfig read_multi_headed(const YamlMap& map) {
+    DeviceConfig device;
+    device.name = DeviceId(map.require("name").name());
+    device.kind = read_kind(map.require("kind"));
+    device.serial = map.require("serial").serial();
+    device.size = map.require("size").bytes_multiple_of(kCxlGranule);
+    device.heads = static_cast<unsigned>(map.require("heads").integer(2, kMaxHeads));
+    if (const auto granularity = map.get("granularity")) device.granularity = read_granularity(*granularity);
+    for (const YamlValue& ld : map.require("lds").list()) device.lds.push_back(ld.bytes());
+    device.ld_heads = read_ld_heads(map, device);
+    if (const auto media = map.get("media")) device.media = read_media(*media);
+    return device;
+}
+
+// Their heads are at ports of the switches, which know them as theirs from here on.
+void give_to_switches(Topology& topology) {
+    for (SwitchConfig& config : topology.switches)
+        for (const DeviceConfig& device : topology.multi_headed)
+            if (std::ranges::find(config.ports, device.name, &PortConfig::device) != config.ports.end())
+                config.devices.push_back(device);
 }
 
 SwitchConfig read_switch(const YamlMap& map, std::size_t index) {
@@ -130,6 +174,10 @@ Result<Topology> read(const YamlDocument& document) {
     const auto switches = listed ? listed->list() : std::vector<YamlValue>();
     for (std::size_t i = 0; i < switches.size(); ++i)
         topology.switches.push_back(read_switch(switches[i].map(), i));
+    if (const auto devices = root.get("multi_headed_devices"))
+        for (const YamlValue& device : devices->list())
+            topology.multi_headed.push_back(read_multi_headed(device.map()));
+    give_to_switches(topology);
     if (const auto hosts = root.get("hosts"))
         for (const YamlValue& host : hosts->list()) topology.hosts.push_back(read_host(host.map()));
     if (auto types = document.check(); !types) return std::unexpected(types.error());
@@ -142,7 +190,11 @@ Result<Topology> read(const YamlDocument& document) {
 }  // namespace
 
 SerialNumber DeviceConfig::ld_serial(unsigned ld) const {
-    return kind == DeviceKind::kSld ? serial : SerialNumber{serial.value + 1 + ld};
+    return kind == DeviceKind::kSld && heads == 1 ? serial : SerialNumber{serial.value + 1 + ld};
+}
+
+bool DeviceConfig::is_at_head(std::size_t ld, std::uint8_t head) const {
+    return heads == 1 || ld_heads[ld] == head;
 }
 
 const PortConfig* SwitchConfig::port(std::uint8_t id) const {
@@ -174,7 +226,8 @@ const HostConfig* Topology::find_host(const HostId& host) const {
 }
 
 std::string Topology::media_file(const SwitchConfig& in, const DeviceConfig& device) const {
-    return fmt::format("{}/memtide-{}-{}.media", in.media, name, device.name.value);
+    return fmt::format("{}/memtide-{}-{}.media", device.is_multi_headed() ? device.media : in.media, name,
+                       device.name.value);
 }
 
 std::string Topology::media_file(const HostConfig& in, const DirectDeviceConfig& device) const {

@@ -17,12 +17,14 @@
 namespace memtide::emul {
 
 inline constexpr unsigned kMaxLds = 16;  // of an MLD (CXL 3.1, 2.4)
+inline constexpr unsigned kMaxHeads = 16;
 
 // A physical port: upstream when it has a host, downstream when it has a device or neither (an empty slot).
 struct PortConfig {
     std::uint8_t id = 0;
     std::optional<HostId> host;
     std::optional<DeviceId> device;
+    std::uint8_t head = 0;  // of a multi-headed device: which of its heads is here
 };
 
 struct VcsConfig {
@@ -39,9 +41,17 @@ struct DeviceConfig {
     SerialNumber serial;
     Bytes size;
     Bytes granularity = kCxlGranule;  // of an MLD's allocations
-    std::vector<Bytes> lds;           // an MLD's allocation per LD after power-on, 0 = none; empty for an SLD
+    // An MLD's allocation per LD after power-on, 0 = none. Of an SLD empty; of a multi-headed one, what each
+    // head has.
+    std::vector<Bytes> lds;
+    unsigned heads = 1;                   // above 1: at as many ports, of one or several switches
+    std::vector<std::uint8_t> ld_heads;   // which head has which LD; empty with one head
+    std::string media = "/dev/shm";       // folder of its media file; with one head the switch's counts
 
-    // What the host that gets the LD sees: serial + 1 + ld for an MLD, serial itself for an SLD.
+    [[nodiscard]] bool is_multi_headed() const { return heads > 1; }
+    // Whether the LD is one that hosts reach through this head.
+    [[nodiscard]] bool is_at_head(std::size_t ld, std::uint8_t head) const;
+    // What the host that gets the LD sees: serial itself for an SLD with one head, else serial + 1 + ld.
     [[nodiscard]] SerialNumber ld_serial(unsigned ld) const;
 };
 
@@ -56,7 +66,7 @@ struct SwitchConfig {
     std::chrono::milliseconds sanitize_time{0};
     std::vector<PortConfig> ports;
     std::vector<VcsConfig> vcss;
-    std::vector<DeviceConfig> devices;
+    std::vector<DeviceConfig> devices;  // its own, then the multi-headed ones that have a head here
 
     [[nodiscard]] const PortConfig* port(std::uint8_t id) const;
     [[nodiscard]] const DeviceConfig* device(const DeviceId& name) const;
@@ -83,6 +93,7 @@ struct Topology {
     std::string name;
     std::vector<SwitchConfig> switches;
     std::vector<HostConfig> hosts;
+    std::vector<DeviceConfig> multi_headed;
 
     [[nodiscard]] const SwitchConfig* find_switch(const SwitchId& switch_name) const;
     [[nodiscard]] const HostConfig* find_host(const HostId& host) const;

@@ -44,8 +44,11 @@ class Checker {
         if (items.empty() && topology_.hosts.empty())
             root_.reject("a topology has at least one switch, or hosts with devices of their own");
         if (hosts) check_hosts(hosts->list());
+        const auto multi_headed = root_.get("multi_headed_devices");
+        if (multi_headed) check_multi_headed(multi_headed->list());
         for (std::size_t i = 0; i < items.size(); ++i)
             check_switch(items[i].map(), topology_.switches[i], hosts.has_value());
+        if (multi_headed) check_every_head_has_a_port(multi_headed->list());
     }
 
   private:
@@ -73,6 +76,34 @@ class Checker {
         check_ports(map.require("ports"), config, hosts_are_listed);
         check_vcss(map.require("vcss"), config);
         check_every_device_has_a_port(map.require("devices").list(), config);
+    }
+
+    void check_multi_headed(const std::vector<YamlValue>& items) {
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            const YamlMap map = items[i].map();
+            const DeviceConfig& device = topology_.multi_headed[i];
+            device_names_.claim(device.name.value, map.require("name"));
+            claim_serials(device.serial, 1 + device.lds.size(), "device " + device.name.value,
+                          map.require("serial"));
+            check_lds(map, device);
+            if (device.kind == DeviceKind::kSld && device.lds.size() != device.heads)
+                map.require("lds").reject(fmt::format("an sld with {} heads has as many LDs, this has {}",
+                                                      device.heads, device.lds.size()));
+        }
+    }
+
+    void check_every_head_has_a_port(const std::vector<YamlValue>& items) {
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            const DeviceConfig& device = topology_.multi_headed[i];
+            for (unsigned head = 0; head < device.heads; ++head)
+                if (!heads_.has(head_text(device.name, head)))
+                    items[i].map().require("name").reject(
+                        fmt::format("no port has {}", head_text(device.name, head)));
+        }
+    }
+
+    static std::string head_text(const DeviceId& device, unsigned head) {
+        return fmt::format("head {} of device {}", head, device.value);
     }
 
     void check_listen(const YamlValue& listen, const SwitchConfig& config) {
@@ -155,12 +186,30 @@ class Checker {
             }
             if (port.device) {
                 const YamlValue at = map.require("device");
-                devices.claim(port.device->value, at);
-                if (config.device(*port.device) == nullptr)
-                    at.reject(fmt::format("there is no device \"{}\" under devices of {}", port.device->value,
-                                          config.name.value));
+                const DeviceConfig* device = config.device(*port.device);
+                if (device == nullptr)
+                    at.reject(fmt::format("there is no device \"{}\" under devices of {}, nor under "
+                                          "multi_headed_devices",
+                                          port.device->value, config.name.value));
+                if (device != nullptr && device->is_multi_headed())
+                    check_head(map, port, *device);
+                else
+                    check_has_no_head(map, devices, port);
             }
         }
+    }
+
+    static void check_has_no_head(const YamlMap& map, Claims& devices, const PortConfig& port) {
+        devices.claim(port.device->value, map.require("device"));
+        if (const auto head = map.get("head"))
+            head->reject(fmt::format("device \"{}\" is not under multi_headed_devices", port.device->value));
+    }
+
+    void check_head(const YamlMap& map, const PortConfig& port, const DeviceConfig& device) {
+        const YamlValue at = map.require("head");
+        heads_.claim(head_text(device.name, port.head), at);
+        if (port.head >= device.heads)
+            at.reject(fmt::format("device \"{}\" has heads 0 to {}", device.name.value, device.heads - 1));
     }
 
     static void check_vcss(const YamlValue& vcss, const SwitchConfig& config) {
@@ -196,6 +245,7 @@ class Checker {
     Claims host_names_{"host"};
     Claims device_names_{"device"};
     Claims endpoints_{"a listener at"};
+    Claims heads_{"a port of"};
     std::vector<SerialRange> serials_;
 };
 

@@ -54,10 +54,13 @@ std::optional<VppbId> find_vppb(const SwitchModel& model, std::uint8_t vcs, std:
     return VppbId{*index, vppb};
 }
 
-// Which LD of the port's device a bind means: an SLD's only one by FFFFh, an MLD's by its number.
-std::optional<std::size_t> find_ld(const Device& device, std::uint16_t ld) {
-    if (!device.is_mld()) return ld == kWholeDevice.value ? std::optional<std::size_t>(0) : std::nullopt;
-    return ld < device.lds.size() ? std::optional<std::size_t>(ld) : std::nullopt;
+// Which LD of the port's device a bind means: an SLD's by FFFFh, an MLD's by its number; of a multi-headed
+// device, one of the head that is at the port.
+std::optional<std::size_t> find_ld(const Device& device, std::uint8_t head, std::uint16_t ld) {
+    if (!device.is_mld())
+        return ld == kWholeDevice.value ? ld_of_sld(device, head) : std::optional<std::size_t>();
+    if (ld >= device.lds.size() || !device.config.is_at_head(ld, head)) return std::nullopt;
+    return ld;
 }
 
 Outcome bind(const SwitchContext& context, const fmapi::BindVppbRequest& request) {
@@ -66,7 +69,7 @@ Outcome bind(const SwitchContext& context, const fmapi::BindVppbRequest& request
     const auto port = model.find_port(request.port);
     if (!vppb || !port || !model.ports[*port].device) return refuse(ReturnCode::kInvalidInput);
     Device& device = model.devices[*model.ports[*port].device];
-    const auto ld = find_ld(device, request.ld);
+    const auto ld = find_ld(device, model.ports[*port].config.head, request.ld);
     if (!ld) return refuse(ReturnCode::kInvalidInput);
     if (model.background.running || device.lds[*ld].background.running) return refuse(ReturnCode::kBusy);
     if (model.ports[*port].perst_asserted || !reachable_device(model.ports[*port]))

@@ -168,6 +168,60 @@ Call<std::vector<fmapi::LdAllocation>> set_allocations(std::shared_ptr<Session> 
     co_return std::move(answer->allocations);
 }
 
+// Peers that do not know a command inside a tunnel may answer it with what they sent before: that is no
+// answer to it, but no fault of a multi-headed device either.
+Call<fmapi::GetMultiHeadedInfoResponse> ask_part_of_ld_map(std::shared_ptr<Session> session,
+                                                           std::uint8_t port, std::uint8_t first_ld) {
+    fmapi::GetMultiHeadedInfoRequest request;
+    request.first_ld = first_ld;
+    fmapi::Payload encoded = fmapi::encode(request);
+    const Target target = Target::device(port);
+    const std::string what = describe(Opcode::kGetMultiHeadedInfo, target);
+    const auto answer = co_await exchange_with(session, target, Opcode::kGetMultiHeadedInfo,
+                                               std::move(encoded), std::nullopt);
+    if (!answer && answer.error().code == ErrorCode::kProtocol)
+        co_return fail(ErrorCode::kInvalidArgument, what + " is not answered: " + answer.error().message);
+    if (!answer) co_return std::unexpected(Error(answer.error()).with_context(what));
+    if (answer->return_code != ReturnCode::kSuccess)
+        co_return fail(
+            error_code_of(answer->return_code),
+            fmt::format("switch at {}: {}: {}", session->address(), what, to_string(answer->return_code)));
+    auto part = fmapi::decode<fmapi::GetMultiHeadedInfoResponse>(answer->payload);
+    if (!part)
+        co_return std::unexpected(
+            std::move(part.error()).with_context(fmt::format("switch at {}: {}", session->address(), what)));
+    co_return std::move(*part);
+}
+
+// A map that is not as long as it says or has to be is no map.
+Call<fmapi::GetMultiHeadedInfoResponse> ask_ld_map(std::shared_ptr<Session> session, std::uint8_t port) {
+    fmapi::GetMultiHeadedInfoResponse all;
+    do {
+        const auto first = static_cast<std::uint8_t>(all.ld_map.size());
+        auto part = co_await ask_part_of_ld_map(session, port, first);
+        if (!part) co_return std::unexpected(std::move(part.error()));
+        const bool same = all.ld_map.empty() || (part->total_lds == all.total_lds && part->heads == all.heads);
+        if (part->first_ld != first || part->ld_map.empty() || !same ||
+            all.ld_map.size() + part->ld_map.size() > part->total_lds)
+            co_return not_what_was_asked(*session, Opcode::kGetMultiHeadedInfo, "LDs");
+        all.total_lds = part->total_lds;
+        all.heads = part->heads;
+        std::ranges::move(part->ld_map, std::back_inserter(all.ld_map));
+    } while (all.ld_map.size() < all.total_lds);
+    co_return all;
+}
+
+Call<fmapi::GetHeadInfoResponse> ask_heads(std::shared_ptr<Session> session, std::uint8_t port,
+                                           std::uint8_t heads) {
+    fmapi::GetHeadInfoRequest request;
+    request.heads = heads;
+    auto answer = co_await ask<fmapi::GetHeadInfo>(session, Target::device(port), request);
+    if (!answer) co_return std::unexpected(std::move(answer.error()));
+    if (answer->heads.size() != heads)
+        co_return not_what_was_asked(*session, Opcode::kGetHeadInfo, "heads");
+    co_return std::move(*answer);
+}
+
 class SwitchClient final : public FmApiClient {
   public:
     explicit SwitchClient(std::shared_ptr<Session> session) : session_(std::move(session)) {}
@@ -215,6 +269,12 @@ class SwitchClient final : public FmApiClient {
     Call<std::vector<fmapi::LdAllocation>> set_ld_allocations(
         std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) override {
         return set_allocations(session_, port, {.first_ld = first_ld, .allocations = std::move(allocations)});
+    }
+    Call<fmapi::GetMultiHeadedInfoResponse> multi_headed_info(std::uint8_t port) override {
+        return ask_ld_map(session_, port);
+    }
+    Call<fmapi::GetHeadInfoResponse> head_info(std::uint8_t port, std::uint8_t heads) override {
+        return ask_heads(session_, port, heads);
     }
     Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override {
         return ask<fmapi::IdentifyMemoryDevice>(session_, target);

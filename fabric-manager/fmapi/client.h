@@ -84,6 +84,12 @@ class FmApiClient {
     virtual Call<std::vector<fmapi::LdAllocation>> set_ld_allocations(
         std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) = 0;
 
+    // The device behind a port as one with several heads. kInvalidArgument (Unsupported) from a device that
+    // has one only. The whole LD map, whatever the device needs to be asked for that.
+    virtual Call<fmapi::GetMultiHeadedInfoResponse> multi_headed_info(std::uint8_t port) = 0;
+    // Its first `heads` heads.
+    virtual Call<fmapi::GetHeadInfoResponse> head_info(std::uint8_t port, std::uint8_t heads) = 0;
+
     // A memory device: an SLD or an LD.
     virtual Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) = 0;
     // Overwrites all of its memory.

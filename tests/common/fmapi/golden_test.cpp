@@ -141,6 +141,18 @@ TEST(GoldenBytes, IdentifyMemoryDeviceIsSixtyNineBytes) {
                   "01 0a 02 0a 03 0a 04 0a 04 03 02 01 07 06 05 09 08 03 01 0c 0b");
 }
 
+TEST(GoldenBytes, MultiHeadedInfoIsEightBytesAndOneAnLd) {
+    expect_golden(GetMultiHeadedInfoRequest{1, 16}, "01 10");
+    expect_golden(GetMultiHeadedInfoResponse{4, 2, 1, {0, 7, kNoHead}},
+                  "04 02 00 00 01 03 00 00 00 07 ff");
+}
+
+TEST(GoldenBytes, HeadInfoIsFourBytesAndNineAHead) {
+    expect_golden(GetHeadInfoRequest{1, 2}, "01 02");
+    expect_golden(GetHeadInfoResponse{{HeadInfo{7, 16, 8, 0x1f, 5, 4, 4, 3, 1}}},
+                  "01 00 00 00 07 10 08 1f 05 04 04 03 01");
+}
+
 TEST(GoldenBytes, ResponseMessageLimitIsOneByte) {
     expect_golden(ResponseMessageLimit{10}, "0a");
     expect_golden(SetResponseMessageLimitResponse{10}, "0a");

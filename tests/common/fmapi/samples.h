@@ -71,6 +71,10 @@ inline auto all_samples() {
         GetLdAllocationsRequest{1, 3},
         GetLdAllocationsResponse{4, LdGranularity::k512MiB, 1, {{1, 0}, {2, 3}}},
         SetLdAllocationsPayload{2, {{1, 0}, {0, 0}}},
+        GetMultiHeadedInfoRequest{1, 16},
+        GetMultiHeadedInfoResponse{4, 2, 1, {0, 1, kNoHead}},
+        GetHeadInfoRequest{0, 2},
+        GetHeadInfoResponse{{HeadInfo{0, 16, 8, 0x1f, 5, 4, 4, 3, 1}, HeadInfo{.port_number = 7}}},
     };
 }
 

@@ -170,12 +170,35 @@ Call<fmapi::IdentifyResponse> FakeSwitch::identify(Target target) {
     if (!here) co_return std::unexpected(here.error());
     fmapi::IdentifyResponse answer;
     if (target.port && target.ld) {
+        const FakePort& one = port(*target.port);
         const FakeLd* ld = ld_at(*target.port, *target.ld);
-        if (ld == nullptr || ld->size == 0) co_return std::unexpected(refused("no such LD"));
+        const bool elsewhere = one.heads > 1 && one.ld_map.at(*target.ld) != one.head;
+        if (ld == nullptr || ld->size == 0 || elsewhere) co_return std::unexpected(refused("no such LD"));
         answer.serial = ld->serial;
     } else if (target.port) {
         answer.serial = port(*target.port).serial;
     }
+    co_return answer;
+}
+
+Call<fmapi::GetMultiHeadedInfoResponse> FakeSwitch::multi_headed_info(std::uint8_t id) {
+    const Result<> here = co_await arrive("multi_headed_info");
+    if (!here) co_return std::unexpected(here.error());
+    const FakePort& one = port(id);
+    if (one.heads == 1) co_return fail(ErrorCode::kInvalidArgument, "Unsupported (0003h)");
+    fmapi::GetMultiHeadedInfoResponse answer;
+    answer.total_lds = static_cast<std::uint8_t>(one.ld_map.size());
+    answer.heads = one.heads;
+    answer.ld_map = one.ld_map;
+    co_return answer;
+}
+
+Call<fmapi::GetHeadInfoResponse> FakeSwitch::head_info(std::uint8_t id, std::uint8_t) {
+    const Result<> here = co_await arrive("head_info");
+    if (!here) co_return std::unexpected(here.error());
+    fmapi::GetHeadInfoResponse answer;
+    for (const std::uint8_t number : port(id).head_numbers)
+        answer.heads.push_back(fmapi::HeadInfo{.port_number = number});
     co_return answer;
 }
 

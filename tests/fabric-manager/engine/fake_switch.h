@@ -32,6 +32,12 @@ struct FakePort {
     std::uint64_t size = 0;
     fmapi::LdGranularity granularity = fmapi::LdGranularity::k256MiB;
     std::vector<FakeLd> lds;  // one for an SLD
+    // Of a multi-headed device, as it says: how many heads it has, by LD which one, and the head of this port,
+    // through which only the LDs of that head answer. Nothing keeps a test from letting it lie.
+    std::uint8_t heads = 1;
+    std::vector<std::uint8_t> ld_map;
+    std::vector<std::uint8_t> head_numbers;
+    std::uint8_t head = 0;
 };
 
 struct FakeVcs {
@@ -91,6 +97,8 @@ class FakeSwitch final : public FmApiClient {
     Call<fmapi::GetLdAllocationsResponse> ld_allocations(std::uint8_t port) override;
     Call<std::vector<fmapi::LdAllocation>> set_ld_allocations(
         std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) override;
+    Call<fmapi::GetMultiHeadedInfoResponse> multi_headed_info(std::uint8_t port) override;
+    Call<fmapi::GetHeadInfoResponse> head_info(std::uint8_t port, std::uint8_t heads) override;
     Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override;
     Call<Completion> sanitize(Target target) override;
     [[nodiscard]] std::uint64_t connections() const override { return connections_; }

@@ -37,6 +37,39 @@ std::string ld_name(const json::value& ld) {
     return id == "-" ? "whole" : id;
 }
 
+// "switch0/port2"; of a multi-headed device where the head of the LD is, or all heads without an LD:
+// "head0 switch0/port2 head1 switch1/port2".
+std::string reached_at(const json::value& device, const json::value& ld) {
+    if (number_of(device, "head_count") < 2)
+        return fmt::format("{}/port{}", text_of(device, "switch"), number_of(device, "port"));
+    const std::string head = ld.is_null() ? "" : text_of(ld, "head");
+    std::string text;
+    for (const json::value& one : items_of(device, "heads")) {
+        if (!ld.is_null() && text_of(one, "number") != head) continue;
+        text += fmt::format("{}head{} {}/port{}", text.empty() ? "" : " ", text_of(one, "number"),
+                            text_of(one, "switch"), number_of(one, "port"));
+    }
+    if (!text.empty()) return text;
+    return head.empty() || head == "-" ? "-" : fmt::format("head{} away", head);
+}
+
+// A percentage; "" from managers that do not say.
+std::string percent_of(const json::value& one) {
+    const json::value& share = member_of(one, "fragmentation");
+    return share.is_number() ? fmt::format("{:.0f} %", share.to_number<double>() * 100) : "";
+}
+
+std::string fragmentation_of(const json::value& pool) {
+    if (percent_of(pool).empty()) return "";
+    Table table({"SWITCH", ">FREE", ">LARGEST LD", ">LARGEST COMPOSITION", ">FRAGMENTATION"});
+    for (const json::value& one : items_of(pool, "switches"))
+        table.add({text_of(one, "name"), size_of(one, "free"), size_of(one, "largest_free"),
+                   size_of(one, "largest_composition"), percent_of(one)});
+    table.add({"any host", size_of(pool, "free"), size_of(pool, "largest_free"),
+               size_of(pool, "largest_composition"), percent_of(pool)});
+    return "\n" + table.text();
+}
+
 }  // namespace
 
 std::string render_pool(const json::value& pool) {
@@ -49,7 +82,7 @@ std::string render_pool(const json::value& pool) {
     for (const json::value& device : items_of(pool, "devices"))
         add(text_of(device, "name"), text_of(device, "kind"), device);
     add("pool", "", pool);
-    return table.text();
+    return table.text() + fragmentation_of(pool);
 }
 
 std::string render_hosts(const json::array& hosts) {
@@ -72,15 +105,16 @@ std::string render_switches(const json::array& switches) {
 }
 
 std::string render_devices(const json::array& devices) {
-    Table table({"DEVICE", "LD", ">SIZE", "USE", "SERIAL", "COMPOSITION", "BOUND AT"});
+    Table table({"DEVICE", "LD", ">SIZE", "USE", "SERIAL", "REACHED AT", "COMPOSITION", "BOUND AT"});
     for (const json::value& device : devices) {
         const json::array& lds = items_of(device, "lds");
         if (lds.empty())
             table.add({text_of(device, "name"), "-", size_of(device, "size"), "-", text_of(device, "serial"),
-                       "-", "-"});
+                       reached_at(device, nullptr), "-", "-"});
         for (const json::value& ld : lds)
             table.add({text_of(device, "name"), ld_name(ld), size_of(ld, "size"), text_of(ld, "use"),
-                       text_of(ld, "serial"), text_of(ld, "composition"), bound_at(ld)});
+                       text_of(ld, "serial"), reached_at(device, ld), text_of(ld, "composition"),
+                       bound_at(ld)});
     }
     return table.text();
 }
@@ -107,9 +141,13 @@ std::string render_topology(const json::value& topology) {
                 text += fmt::format("  port {}: device {}{}\n", number_of(port, "id"),
                                     text_of(port, "device"), flag_of(port, "link_up") ? "" : ", link down");
     }
-    for (const json::value& device : items_of(topology, "devices"))
-        text += fmt::format("device {}: {} {}, {} logical device(s)\n", text_of(device, "name"),
+    for (const json::value& device : items_of(topology, "devices")) {
+        text += fmt::format("device {}: {} {}, {} logical device(s)", text_of(device, "name"),
                             text_of(device, "kind"), size_of(device, "size"), items_of(device, "lds").size());
+        const std::int64_t heads = number_of(device, "head_count");
+        if (heads > 1) text += fmt::format(", {} heads: {}", heads, reached_at(device, nullptr));
+        text += '\n';
+    }
     for (const json::value& host : items_of(topology, "hosts"))
         text +=
             fmt::format("host {}: {} composed, agent {}\n", text_of(host, "name"), size_of(host, "composed"),

@@ -37,12 +37,13 @@ Result<> check(const FleetOptions& options, std::uint64_t switches) {
     if (options.lds < 1 || options.lds > kMaxLds)
         return wrong(fmt::format("an MLD has 1 to {} logical devices, not {}", kMaxLds, options.lds));
     if (options.heads < 1 || options.heads > kMaxHeads || switches % options.heads != 0)
-        return wrong(fmt::format("devices have 1 to {} heads, each at a switch of its own: {} switches are no "
-                                 "multiple of {}",
-                                 kMaxHeads, switches, options.heads));
+        return wrong(
+            fmt::format("devices have 1 to {} heads, each at a switch of its own: {} switches are no "
+                        "multiple of {}",
+                        kMaxHeads, switches, options.heads));
     if (options.kind == DeviceKind::kMld && options.lds < options.heads)
-        return wrong(fmt::format("{} logical devices are not one for each of {} heads", options.lds,
-                                 options.heads));
+        return wrong(
+            fmt::format("{} logical devices are not one for each of {} heads", options.lds, options.heads));
     if (options.vppbs < 1 || options.vppbs > kMostVppbs)
         return wrong(fmt::format("a host has 1 to {} vPPBs, not {}", kMostVppbs, options.vppbs));
     if (options.ld_size.value == 0 || !options.ld_size.is_multiple_of(kCxlGranule) ||

@@ -67,9 +67,9 @@ Outcome get_allocations(const DeviceContext& context, const fmapi::GetLdAllocati
     return done(response);
 }
 
-// Invalid Input for what can never be, for an LD that a host has or that another head has, and for a second range: the memory of an LD
-// is in one piece here. Busy while an LD that would change is being erased. Resources Exhausted when an LD
-// finds no contiguous gap. Refused as a whole, then nothing has changed.
+// Invalid Input for what can never be, for an LD that a host has or that another head has, and for a second
+// range: the memory of an LD is in one piece here. Busy while an LD that would change is being erased.
+// Resources Exhausted when an LD finds no contiguous gap. Refused as a whole, then nothing has changed.
 Outcome set_allocations(const DeviceContext& context, const fmapi::SetLdAllocationsPayload& request) {
     Device& device = context.device();
     if (request.allocations.empty() || request.first_ld + request.allocations.size() > device.lds.size())

@@ -48,8 +48,8 @@ struct VppbId {
 struct Ld : Component {
     Bytes offset;  // of its slice in the media file
     Bytes size;    // 0: no memory allocated
-    // Taken from the moment a bind starts until an unbind has ended, so that no two hosts ever reach it. Of the
-    // switch at the LD's head.
+    // Taken from the moment a bind starts until an unbind has ended, so that no two hosts ever reach it. Of
+    // the switch at the LD's head.
     std::optional<VppbId> taken_by;
 };
 
@@ -63,8 +63,8 @@ struct Device : Component {
 // As after power-on: LDs allocated as the configuration says, one behind the other.
 std::shared_ptr<Device> make_device(const DeviceConfig& config);
 
-// Devices of a switch. Those with several heads are shared with the switches at their other heads, which is why
-// such switches must run on one thread.
+// Devices of a switch. Those with several heads are shared with the switches at their other heads, which is
+// why such switches must run on one thread.
 class Devices {
   public:
     void add(std::shared_ptr<Device> device) { all_.push_back(std::move(device)); }
@@ -112,8 +112,8 @@ struct SwitchModel : Component {
     std::vector<Vcs> vcss;
     Devices devices;
 
-    // As after power-on: nothing bound. Devices in `shared` are as they are, and the heads at this switch have
-    // nothing bound either; the others are new.
+    // As after power-on: nothing bound. Devices in `shared` are as they are, and the heads at this switch
+    // have nothing bound either; the others are new.
     explicit SwitchModel(const SwitchConfig& config, const SharedDevices& shared = {});
 
     // Indices by id.

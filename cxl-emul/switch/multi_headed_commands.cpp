@@ -2,8 +2,8 @@
 
 #include "cxl-emul/switch/command_table.h"
 
-// Multi-headed device command set (CXL 3.1, 7.6.7.5). Every head answers the same: the port number of head n is
-// n here.
+// Multi-headed device command set (CXL 3.1, 7.6.7.5). Every head answers the same: the port number of head n
+// is n here.
 namespace memtide::emul {
 
 using fmapi::ReturnCode;
@@ -25,7 +25,8 @@ Outcome multi_headed_info(const DeviceContext& context, const fmapi::GetMultiHea
     response.total_lds = static_cast<std::uint8_t>(config.ld_heads.size());
     response.heads = static_cast<std::uint8_t>(config.heads);
     response.first_ld = request.first_ld;
-    const std::size_t listed = std::min<std::size_t>(config.ld_heads.size() - request.first_ld, request.limit);
+    const std::size_t listed =
+        std::min<std::size_t>(config.ld_heads.size() - request.first_ld, request.limit);
     const auto begin = config.ld_heads.begin() + request.first_ld;
     response.ld_map.assign(begin, begin + static_cast<std::ptrdiff_t>(listed));
     return done(response);

@@ -256,8 +256,8 @@ Switch::~Switch() { stop(); }
 
 Result<std::unique_ptr<Switch>> Switch::open(asio::any_io_executor executor, const Topology& topology,
                                              const SwitchConfig& config,
-                                             std::shared_ptr<HotplugBackend> hotplug,
-                                             ConnectionLimits limits, const SharedDeviceMap& shared) {
+                                             std::shared_ptr<HotplugBackend> hotplug, ConnectionLimits limits,
+                                             const SharedDeviceMap& shared) {
     std::vector<std::shared_ptr<Media>> media;
     for (const DeviceConfig& device : config.devices) {
         if (const auto known = shared.find(device.name); known != shared.end()) {

@@ -85,8 +85,8 @@ std::vector<std::uint8_t> read_ld_heads(const YamlMap& map, const DeviceConfig& 
         for (const YamlValue& one : listed->list())
             heads.push_back(static_cast<std::uint8_t>(one.integer(0, device.heads - 1)));
         if (heads.size() != device.lds.size())
-            listed->reject(fmt::format("names heads of {} LDs, and there are {}", heads.size(),
-                                       device.lds.size()));
+            listed->reject(
+                fmt::format("names heads of {} LDs, and there are {}", heads.size(), device.lds.size()));
         return heads;
     }
     for (std::size_t ld = 0; ld < device.lds.size(); ++ld)

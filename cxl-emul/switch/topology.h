@@ -44,9 +44,9 @@ struct DeviceConfig {
     // An MLD's allocation per LD after power-on, 0 = none. Of an SLD empty; of a multi-headed one, what each
     // head has.
     std::vector<Bytes> lds;
-    unsigned heads = 1;                   // above 1: at as many ports, of one or several switches
-    std::vector<std::uint8_t> ld_heads;   // which head has which LD; empty with one head
-    std::string media = "/dev/shm";       // folder of its media file; with one head the switch's counts
+    unsigned heads = 1;                  // above 1: at as many ports, of one or several switches
+    std::vector<std::uint8_t> ld_heads;  // which head has which LD; empty with one head
+    std::string media = "/dev/shm";      // folder of its media file; with one head the switch's counts
 
     [[nodiscard]] bool is_multi_headed() const { return heads > 1; }
     // Whether the LD is one that hosts reach through this head.

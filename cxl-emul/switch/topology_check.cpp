@@ -188,9 +188,10 @@ class Checker {
                 const YamlValue at = map.require("device");
                 const DeviceConfig* device = config.device(*port.device);
                 if (device == nullptr)
-                    at.reject(fmt::format("there is no device \"{}\" under devices of {}, nor under "
-                                          "multi_headed_devices",
-                                          port.device->value, config.name.value));
+                    at.reject(
+                        fmt::format("there is no device \"{}\" under devices of {}, nor under "
+                                    "multi_headed_devices",
+                                    port.device->value, config.name.value));
                 if (device != nullptr && device->is_multi_headed())
                     check_head(map, port, *device);
                 else

@@ -121,6 +121,12 @@ void read_reserve(const YamlValue& value, AppConfig& config) {
         config.manager.reserve_percent = static_cast<std::uint8_t>(percent);
 }
 
+void read_placement(const YamlMap& map, AppConfig& config) {
+    if (const auto reserve = map.get("reserve")) read_reserve(*reserve, config);
+    if (const auto defaults = map.get("defaults"))
+        config.manager.placement_defaults.all = read_limits_of_placement(defaults->map());
+}
+
 void read_listen(const YamlValue& value, AppConfig& config) {
     const auto one = [&](const YamlValue& entry) {
         const std::string address = entry.string();
@@ -188,6 +194,8 @@ void read_hosts(const YamlValue& value, const std::set<std::string>& switches, A
         if (!host.id.value.empty() && !names.insert(host.id.value).second)
             name.reject(fmt::format("another host is already named {}", host.id.value));
         read_attachments(map, switches, taken, host);
+        if (const auto placement = map.get("placement"))
+            config.manager.placement_defaults.hosts[host.id] = read_limits_of_placement(placement->map());
         config.manager.hosts.push_back(std::move(host));
     }
 }
@@ -227,11 +235,11 @@ Result<AppConfig> read(const YamlDocument& document) {
     read_hosts(root.require("hosts"), switches, config);
     std::vector<std::string> hosts;
     for (const ManagerHost& host : config.manager.hosts) hosts.push_back(host.id.value);
-    config.manager.tenants = read_tenants(root, hosts, config.security.gate);
+    config.manager.tenants =
+        read_tenants(root, hosts, config.security.gate, config.manager.placement_defaults);
     if (const auto timing = root.get("timing")) read_timing(timing->map(), config);
     if (const auto limits = root.get("limits")) read_limits(limits->map(), config);
-    if (const auto placement = root.get("placement"))
-        if (const auto reserve = placement->map().get("reserve")) read_reserve(*reserve, config);
+    if (const auto placement = root.get("placement")) read_placement(placement->map(), config);
     if (const auto level = root.get("log_level")) read_log_level(*level, config);
     if (const auto log = root.get("log")) read_log(log->map(), config);
     if (const auto good = document.check(); !good) return std::unexpected(good.error());

@@ -97,7 +97,20 @@ SecurityConfig read_security(const YamlMap& root, const std::string& state) {
     return config;
 }
 
-Tenants read_tenants(const YamlMap& root, const std::vector<std::string>& hosts, GateOptions& gate) {
+PlacementLimits read_limits_of_placement(const YamlMap& map) {
+    PlacementLimits limits;
+    const auto percent = [&](std::string_view key) -> std::optional<std::uint8_t> {
+        const auto given = map.get(key);
+        return given ? std::optional(static_cast<std::uint8_t>(given->integer(1, 100))) : std::nullopt;
+    };
+    limits.max_percent_per_device = percent("max_percent_per_device");
+    limits.max_percent_per_switch = percent("max_percent_per_switch");
+    if (const auto exclusive = map.get("exclusive_devices")) limits.exclusive_devices = exclusive->boolean();
+    return limits;
+}
+
+Tenants read_tenants(const YamlMap& root, const std::vector<std::string>& hosts, GateOptions& gate,
+                     PlacementDefaults& defaults) {
     Tenants tenants;
     const auto section = root.get("tenants");
     if (!section) return tenants;
@@ -117,6 +130,8 @@ Tenants read_tenants(const YamlMap& root, const std::vector<std::string>& hosts,
             }
         const std::string text = name.name();
         if (const auto requests = map.get("requests_per_second")) gate.tenants[text] = read_rate(*requests);
+        if (const auto placement = map.get("placement"))
+            defaults.tenants[text] = read_limits_of_placement(placement->map());
         if (!text.empty() && !tenants.emplace(text, std::move(quota)).second)
             name.reject(fmt::format("another tenant is already named {}", text));
     }

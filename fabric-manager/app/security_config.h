@@ -8,6 +8,7 @@
 #include "common/base/bytes.h"
 #include "common/config/yaml.h"
 #include "common/tls/server_context.h"
+#include "fabric-manager/model/placement_limits.h"
 #include "fabric-manager/model/tenant.h"
 #include "fabric-manager/security/audit_file.h"
 #include "fabric-manager/security/gate.h"
@@ -27,6 +28,9 @@ struct SecurityConfig {
 // document; files are looked at only when the manager starts.
 SecurityConfig read_security(const YamlMap& root, const std::string& state);
 // Tenants with their quotas; their request rates go to `gate`.
-Tenants read_tenants(const YamlMap& root, const std::vector<std::string>& hosts, GateOptions& gate);
+Tenants read_tenants(const YamlMap& root, const std::vector<std::string>& hosts, GateOptions& gate,
+                     PlacementDefaults& defaults);
+// Limits that count where a request says nothing: of all, of a host or of a tenant.
+PlacementLimits read_limits_of_placement(const YamlMap& map);
 
 }  // namespace memtide::fm

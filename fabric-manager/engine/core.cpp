@@ -176,6 +176,8 @@ void Core::set_up_metrics() {
         meters.free.set(static_cast<double>(pool.free.value));
         meters.composed.set(static_cast<double>(pool.composed.value));
         meters.quarantined.set(static_cast<double>(pool.quarantined.value));
+        meters.stranded.set(static_cast<double>(pool.stranded.value));
+        meters.note(self->metrics_, fragmentation(self->inventory_));
         meters.active.set(static_cast<double>(self->entries_.size() - self->ended_.size()));
         for (const auto& [id, one] : self->inventory_.switches())
             self->metrics_.gauge("memtide_fm_switch_up", "1 when the switch answers", {{"switch", id.value}})

@@ -149,7 +149,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
     // requests.cpp
     Async<Outcome<Created>> create(CompositionRequest request, std::optional<IdempotencyKey> key);
-    Outcome<Composition> plan(CompositionRequest request);
+    Outcome<PlannedComposition> plan(CompositionRequest request);
     Async<Outcome<Composition>> change(CompositionId id, CompositionChangeRequest request,
                                        Precondition precondition);
     Async<Outcome<Composition>> release(CompositionId id, bool force, Precondition precondition);
@@ -268,6 +268,7 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Outcome<Created>> do_create(CompositionRequest request, std::optional<IdempotencyKey> key);
     Async<Outcome<Composition>> do_release(EntryPtr entry, bool force, Precondition precondition);
     Async<std::optional<Outcome<Created>>> replay(const IdempotencyKey& key);
+    PlacementRequest with_defaults(CompositionRequest& request) const;
     PlacementRequest placement_request(const CompositionRequest& request) const;
     PlacementRequest request_for_more(const Composition& c, Bytes missing) const;
     Composition draft_composition(CompositionRequest request, Plan plan, Time began);

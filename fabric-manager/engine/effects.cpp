@@ -88,7 +88,9 @@ Async<Result<>> Core::bind(PartRef ref) {
     request.vcs = where.vcs;
     request.vppb = where.vppb;
     request.port = ref.part().port;
-    request.ld = ref.part().memory.ld.value;
+    const Device* device = inventory_.device(ref.part().memory.device);
+    const bool is_sld = device != nullptr && device->kind == DeviceKind::kSld;
+    request.ld = is_sld ? kWholeDevice.value : ref.part().memory.ld.value;
     const SwitchState& state = *switches_.at(where.switch_id);
     const Result<Completion> answer = co_await state.client->bind(request, state.connection);
     // From here on a host may have written to it, unless the switch was too busy to begin.

@@ -24,6 +24,13 @@ Event switch_event(std::string type, const SwitchId& id, std::optional<DeviceId>
     return event;
 }
 
+std::string where_text(const DeviceReading& device) {
+    std::string text = fmt::format("port {}, {}", device.port, format_bytes(device.size));
+    if (device.multi_headed)
+        text += fmt::format(", head {} of {}", device.multi_headed->head, device.multi_headed->heads);
+    return text;
+}
+
 }  // namespace
 
 // --- Reading ---
@@ -105,11 +112,9 @@ void Core::apply_devices(const SwitchId& id, const FabricReading& reading) {
     std::set<std::uint8_t> seen;
     for (const FabricReading::Unreadable& one : reading.unreadable) seen.insert(one.port);
     for (const DeviceReading& one : reading.devices) seen.insert(one.port);
-    std::vector<DeviceId> gone;
-    for (const auto& [name, device] : inventory_.devices())
-        if (device.switch_id == id && device.present && !seen.contains(device.port)) gone.push_back(name);
-    for (const DeviceId& name : gone) {
-        const std::uint8_t port = inventory_.device(name)->port;
+    for (const std::uint8_t port : inventory_.ports_with_devices(id)) {
+        if (seen.contains(port)) continue;
+        const DeviceId name = inventory_.device_at(id, port)->id;
         inventory_.device_gone(id, port);
         emit(switch_event("device.removed", id, name, "",
                           fmt::format("port {} shows no device any more", port)));
@@ -120,14 +125,14 @@ void Core::apply_devices(const SwitchId& id, const FabricReading& reading) {
         const Result<DeviceId> name = inventory_.apply(id, one);
         if (!name) {
             if (switches_.at(id)->unreadable[one.port] != name.error().message)
-                emit(switch_event("device.unreadable", id, std::nullopt, "duplicate-serial",
-                                  name.error().message));
+                emit(switch_event(
+                    "device.unreadable", id, std::nullopt,
+                    name.error().code == ErrorCode::kProtocol ? "heads-disagree" : "duplicate-serial",
+                    name.error().message));
             switches_.at(id)->unreadable[one.port] = name.error().message;
             continue;
         }
-        if (!known)
-            emit(switch_event("device.added", id, *name, "",
-                              fmt::format("port {}, {}", one.port, format_bytes(one.size))));
+        if (!known) emit(switch_event("device.added", id, *name, "", where_text(one)));
         restore_quarantine(*name);
     }
 }
@@ -157,9 +162,7 @@ std::optional<Composition> Core::unexplained(const SwitchId& id, const Vcs& vcs,
     const bool bound = vppb.status == BindingStatus::kBoundLd || vppb.status == BindingStatus::kBoundPort;
     if (!bound || vppb.owner || !vcs.host) return std::nullopt;
     const Device* device = inventory_.device_at(id, vppb.port);
-    if (device == nullptr) return std::nullopt;
-    const LdId ld_id = vppb.status == BindingStatus::kBoundLd ? vppb.ld : kWholeDevice;
-    const LogicalDevice* ld = inventory_.ld({device->id, ld_id});
+    const LogicalDevice* ld = inventory_.bound_to(id, vppb);
     if (ld == nullptr || ld->owner) return std::nullopt;
     Composition c;
     c.host = *vcs.host;
@@ -169,9 +172,9 @@ std::optional<Composition> Core::unexplained(const SwitchId& id, const Vcs& vcs,
     Part part;
     part.size = ld->size;
     part.state = CompositionState::kOnlining;
-    part.memory = {device->id, ld_id};
+    part.memory = {device->id, ld->id};
     part.serial = ld->serial;
-    part.port = device->port;
+    part.port = vppb.port;
     part.where = {id, vcs.id, vppb.id};
     c.parts.push_back(std::move(part));
     c.next_part = 1;
@@ -231,12 +234,12 @@ Async<> Core::run_quarantine() {
 }
 
 Async<> Core::retry_quarantined(LdAddress address) {
-    const Device* device = inventory_.device(address.device);
+    const auto way = inventory_.way_to(address);
     const LogicalDevice* ld = inventory_.ld(address);
-    if (device == nullptr || ld == nullptr || ld->use != LdUse::kQuarantined) co_return;
-    const SwitchId switch_id = device->switch_id;
+    if (!way || ld->use != LdUse::kQuarantined) co_return;
+    const SwitchId switch_id = way->first;
     const QuarantineRecord record{ld->serial, ld->size, {}, true};
-    const Target target = target_of(address, device->port);
+    const Target target = target_of(address, way->second);
     const std::uint64_t carving = carvings_[address.device];
     if (is_connected_anew(switch_id)) co_return;  // at the next turn, when it has been read
     const Result<> erased = co_await sanitize(switch_id, target, std::nullopt);

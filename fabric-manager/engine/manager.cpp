@@ -31,7 +31,7 @@ boost::asio::awaitable<Outcome<Composition>> Manager::release(CompositionId id, 
                                                               Precondition precondition) {
     return core_->release(std::move(id), force, std::move(precondition));
 }
-Outcome<Composition> Manager::plan(CompositionRequest request) const {
+Outcome<PlannedComposition> Manager::plan(CompositionRequest request) const {
     return core_->plan(std::move(request));
 }
 boost::asio::awaitable<Outcome<Composition>> Manager::change(CompositionId id,

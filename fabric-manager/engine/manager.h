@@ -61,6 +61,7 @@ struct ManagerConfig {
     // Memory of the pool that is kept free for those whose placement may use it: the larger of the two.
     Bytes reserve;
     std::uint8_t reserve_percent = 0;
+    PlacementDefaults placement_defaults{};
     Tenants tenants;
     int erase_attempts = 3;           // then the LD is quarantined
     std::size_t keep_ended = 10'000;  // ended compositions that stay readable
@@ -83,6 +84,12 @@ using Precondition = std::function<bool(std::uint64_t revision)>;
 struct Created {
     Composition composition;  // as it was when it was created
     bool replayed = false;    // an idempotent repetition
+};
+
+// Where a composition would go, and what kept which device out of the choice.
+struct PlannedComposition {
+    Composition composition;
+    std::vector<Exclusion> excluded;
 };
 
 struct CompositionQuery {
@@ -145,7 +152,7 @@ class Manager {
     boost::asio::awaitable<Outcome<Created>> create(CompositionRequest request,
                                                     std::optional<IdempotencyKey> key);
     // The same without doing anything: what the composition would be (a dry run).
-    [[nodiscard]] Outcome<Composition> plan(CompositionRequest request) const;
+    [[nodiscard]] Outcome<PlannedComposition> plan(CompositionRequest request) const;
     // Grows, shrinks, renews or relabels it; only when the precondition holds; no other
     // change comes in between. What it
     // gives back is drained first. Problems: unknown-composition, composition-ended, precondition-failed,

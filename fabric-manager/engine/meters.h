@@ -7,6 +7,7 @@
 
 #include "common/metrics/registry.h"
 #include "fabric-manager/engine/core.h"
+#include "fabric-manager/model/fragmentation.h"
 
 namespace memtide::fm {
 
@@ -24,6 +25,12 @@ struct Core::Meters {
           free(r.gauge("memtide_fm_pool_free_bytes", "Memory that can be given out")),
           composed(r.gauge("memtide_fm_pool_composed_bytes", "Memory given to hosts")),
           quarantined(r.gauge("memtide_fm_pool_quarantined_bytes", "Memory that could not be erased")),
+          stranded(r.gauge("memtide_fm_pool_stranded_bytes", "Free memory that no request can get now")),
+          largest_ld(r.gauge("memtide_fm_pool_largest_ld_bytes", "The largest LD that could be had now")),
+          largest_composition(r.gauge("memtide_fm_pool_largest_composition_bytes",
+                                      "The largest composition that could be had now at any host")),
+          fragmentation(r.gauge("memtide_fm_pool_fragmentation_ratio",
+                                "1 - largest composition / what it could be with the same free memory")),
           journal(r.histogram("memtide_fm_journal_seconds", "Time until a journal entry is on the disk",
                               metrics::duration_bounds())),
           to_online(r.histogram("memtide_fm_compose_seconds", "From the request to Online",
@@ -35,6 +42,28 @@ struct Core::Meters {
             steps[name] = &r.histogram("memtide_fm_step_duration_seconds",
                                        "Time of the steps of compositions, from begin to end",
                                        metrics::duration_bounds(), {{"step", name}});
+    }
+
+    // By switch, of which there are as many as the configuration names.
+    void note(metrics::Registry& registry, const Fragmentation& found) const {
+        largest_ld.set(static_cast<double>(found.total.largest_ld.value));
+        largest_composition.set(static_cast<double>(found.total.largest_composition.value));
+        fragmentation.set(found.total.fragmentation());
+        for (const auto& [id, scatter] : found.switches) {
+            const metrics::Labels labels{{"switch", id.value}};
+            registry
+                .gauge("memtide_fm_switch_free_bytes", "Memory behind the switch that can be given out",
+                       labels)
+                .set(static_cast<double>(scatter.free.value));
+            registry
+                .gauge("memtide_fm_switch_largest_composition_bytes",
+                       "The largest composition that could be had behind the switch now", labels)
+                .set(static_cast<double>(scatter.largest_composition.value));
+            registry
+                .gauge("memtide_fm_switch_fragmentation_ratio",
+                       "1 - largest composition / what it could be with the same free memory", labels)
+                .set(scatter.fragmentation());
+        }
     }
 
     // Observes each step of `now` that was not over in `before`.
@@ -49,7 +78,8 @@ struct Core::Meters {
     }
 
     metrics::Counter &created, &adopted, &released, &failed, &retries, &journal_errors;
-    metrics::Gauge &active, &capacity, &free, &composed, &quarantined;
+    metrics::Gauge &active, &capacity, &free, &composed, &quarantined, &stranded, &largest_ld,
+        &largest_composition, &fragmentation;
     metrics::Histogram &journal, &to_online, &overhead;
     std::map<std::string, metrics::Histogram*, std::less<>> steps;  // by name; others are not measured
 };

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "fabric-manager/engine/read_heads.h"
+
 namespace memtide::fm {
 
 namespace {
@@ -66,19 +68,8 @@ Port port_of(const fmapi::PhysicalPort& seen) {
     return port;
 }
 
-// Errors that are about the switch, not about the one device that was asked for.
-bool is_of_switch(const Error& error) {
-    return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
-           error.code == ErrorCode::kCancelled;
-}
-
-awaitable<Result<SerialNumber>> read_serial(FmApiClient& client, Target target) {
-    const Result<fmapi::IdentifyResponse> answer = co_await client.identify(target);
-    if (!answer) co_return std::unexpected(answer.error());
-    co_return SerialNumber{answer->serial};
-}
-
-awaitable<Result<>> read_mld(FmApiClient& client, DeviceReading& device, const Device* known) {
+awaitable<Result<>> read_mld(FmApiClient& client, DeviceReading& device, const Device* known,
+                             bool is_multi_headed) {
     const Result<fmapi::GetLdInfoResponse> info = co_await client.ld_info(device.port);
     if (!info) co_return std::unexpected(info.error());
     device.size = Bytes{info->memory_size};
@@ -91,7 +82,8 @@ awaitable<Result<>> read_mld(FmApiClient& client, DeviceReading& device, const D
         sum += ld.size;
         if (known != nullptr && known->serial == device.serial && i < known->lds.size())
             ld.serial = known->lds[i].serial;
-        if (ld.size.value != 0 && ld.serial.value == 0) {
+        // Of several heads not every LD answers here: those that do are asked when the head is looked for.
+        if (ld.size.value != 0 && ld.serial.value == 0 && !is_multi_headed) {
             const Target target = Target::logical_device(device.port, static_cast<std::uint8_t>(i));
             const Result<SerialNumber> serial = co_await read_serial(client, target);
             if (!serial) co_return std::unexpected(serial.error());
@@ -114,10 +106,13 @@ awaitable<Result<DeviceReading>> read_device(FmApiClient& client, const fmapi::P
     const Result<SerialNumber> serial = co_await read_serial(client, Target::device(port.port));
     if (!serial) co_return std::unexpected(serial.error());
     device.serial = *serial;
+    if (known != nullptr && known->serial != device.serial) known = nullptr;
+    const Result<HeadsAnswer> heads = co_await read_heads(client, device.port, known);
+    if (!heads) co_return std::unexpected(heads.error());
     if (device.kind == DeviceKind::kMld) {
-        const Result<> ok = co_await read_mld(client, device, known);
+        const Result<> ok = co_await read_mld(client, device, known, heads->has_value());
         if (!ok) co_return std::unexpected(ok.error());
-    } else {
+    } else if (!*heads) {
         const Result<fmapi::IdentifyMemoryDeviceResponse> info =
             co_await client.identify_memory_device(Target::device(port.port));
         if (!info) co_return std::unexpected(info.error());
@@ -126,6 +121,11 @@ awaitable<Result<DeviceReading>> read_device(FmApiClient& client, const fmapi::P
         device.size = info->total();
         device.granularity = kCxlGranule;
         device.lds.push_back({kWholeDevice, device.serial, device.size});
+    }
+    if (*heads) {
+        device.granularity = device.kind == DeviceKind::kMld ? device.granularity : kCxlGranule;
+        const Result<> ok = co_await find_head(client, device, **heads, known);
+        if (!ok) co_return std::unexpected(ok.error());
     }
     if (device.size.value == 0 || device.size.value > (std::uint64_t{1} << 62) ||
         !device.size.is_multiple_of(kCxlGranule))

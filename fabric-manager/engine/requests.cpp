@@ -47,7 +47,7 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     }
     if (Outcome<> fits = check_tenant(config_.tenants, tenants_, request); !fits)
         co_return std::unexpected(std::move(fits.error()));
-    Outcome<Plan> plan = place(inventory_, placement_request(request));
+    Outcome<Plan> plan = place(inventory_, with_defaults(request));
     if (!plan) co_return std::unexpected(plan.error());
     auto entry =
         std::make_shared<Entry>(executor_, draft_composition(std::move(request), *std::move(plan), began));
@@ -83,15 +83,25 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
 }
 
 // Where it would go now, without anything being done: a composition that is none.
-Outcome<Composition> Core::plan(CompositionRequest request) {
+Outcome<PlannedComposition> Core::plan(CompositionRequest request) {
     if (Outcome<> fits = check_tenant(config_.tenants, tenants_, request); !fits)
         return std::unexpected(std::move(fits.error()));
-    Outcome<Plan> plan = place(inventory_, placement_request(request));
+    Outcome<Plan> plan = place(inventory_, with_defaults(request));
     if (!plan) return std::unexpected(plan.error());
     const std::uint64_t sequence = next_sequence_;
+    std::vector<Exclusion> excluded = std::move(plan->excluded);
     Composition c = draft_composition(std::move(request), *std::move(plan), now());
     next_sequence_ = sequence;
-    return c;
+    return PlannedComposition{std::move(c), std::move(excluded)};
+}
+
+// As placement_request(), once the limits that the request does not give are the configured ones.
+PlacementRequest Core::with_defaults(CompositionRequest& request) const {
+    LimitOrigins origins = apply_defaults(config_.placement_defaults, request.host, request.tenant,
+                                          request.limits, request.may_loosen, request.placement);
+    PlacementRequest result = placement_request(request);
+    result.origins = std::move(origins);
+    return result;
 }
 
 PlacementRequest Core::placement_request(const CompositionRequest& request) const {
@@ -101,7 +111,8 @@ PlacementRequest Core::placement_request(const CompositionRequest& request) cons
             request.placement,
             request.tenant,
             std::max(config_.reserve, Bytes{capacity.value / 100 * config_.reserve_percent}),
-            kMostParts};
+            kMostParts,
+            {}};
 }
 
 // Memory for a composition that has some already, in as many parts as it may still get.

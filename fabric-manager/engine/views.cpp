@@ -16,9 +16,10 @@ SwitchView Core::switch_view(const PartRef& ref) const {
         return view;
     }
     view.known = true;
+    // An SLD is bound as a whole, also where it is one of several LDs of a multi-headed device.
     const Device* device = inventory_.device(part.memory.device);
-    view.device_present =
-        device != nullptr && device->present && device->switch_id == owner->id && device->port == part.port;
+    const bool is_sld = device != nullptr && device->kind == DeviceKind::kSld;
+    view.device_present = inventory_.shows(owner->id, part.port, part.memory);
     if (const LogicalDevice* ld = inventory_.ld(part.memory)) {
         view.ld_size = ld->size;
         view.ld_clean = ld->clean && !ld->quarantined;
@@ -36,8 +37,9 @@ SwitchView Core::switch_view(const PartRef& ref) const {
             view.vppb = VppbView::kBusy;
             break;
         case BindingStatus::kBoundPort:
-            view.vppb = vppb->port == part.port && part.memory.ld == kWholeDevice ? VppbView::kOurs
-                                                                                  : VppbView::kOther;
+            view.vppb = vppb->port == part.port && (part.memory.ld == kWholeDevice || is_sld)
+                            ? VppbView::kOurs
+                            : VppbView::kOther;
             break;
         case BindingStatus::kBoundLd:
             view.vppb =

@@ -200,7 +200,8 @@ Call<fmapi::GetMultiHeadedInfoResponse> ask_ld_map(std::shared_ptr<Session> sess
         const auto first = static_cast<std::uint8_t>(all.ld_map.size());
         auto part = co_await ask_part_of_ld_map(session, port, first);
         if (!part) co_return std::unexpected(std::move(part.error()));
-        const bool same = all.ld_map.empty() || (part->total_lds == all.total_lds && part->heads == all.heads);
+        const bool same =
+            all.ld_map.empty() || (part->total_lds == all.total_lds && part->heads == all.heads);
         if (part->first_ld != first || part->ld_map.empty() || !same ||
             all.ld_map.size() + part->ld_map.size() > part->total_lds)
             co_return not_what_was_asked(*session, Opcode::kGetMultiHeadedInfo, "LDs");
@@ -217,8 +218,7 @@ Call<fmapi::GetHeadInfoResponse> ask_heads(std::shared_ptr<Session> session, std
     request.heads = heads;
     auto answer = co_await ask<fmapi::GetHeadInfo>(session, Target::device(port), request);
     if (!answer) co_return std::unexpected(std::move(answer.error()));
-    if (answer->heads.size() != heads)
-        co_return not_what_was_asked(*session, Opcode::kGetHeadInfo, "heads");
+    if (answer->heads.size() != heads) co_return not_what_was_asked(*session, Opcode::kGetHeadInfo, "heads");
     co_return std::move(*answer);
 }
 

@@ -11,6 +11,7 @@
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
 #include "fabric-manager/model/fabric.h"
+#include "fabric-manager/model/placement_limits.h"
 #include "fabric-manager/model/placement_policy.h"
 #include "fabric-manager/model/time.h"
 
@@ -166,6 +167,9 @@ struct CompositionRequest {
     std::optional<std::string> tenant;
     std::map<std::string, std::string> labels;
     std::optional<std::chrono::seconds> ttl;
+    // Which limits of the placement the client gave; for the others defaults count.
+    PlacementLimits limits{};
+    bool may_loosen = true;  // beyond the defaults
 };
 
 // What a client changes; absent members stay as they are.

@@ -101,19 +101,40 @@ struct LogicalDevice {
     bool clean = false;  // erased by this manager since anyone could write to it
     std::optional<PartId> owner;
     std::optional<VppbAddress> bound_at;
+    std::optional<std::uint8_t> head;  // of a multi-headed device: through which alone hosts reach it
+};
+
+// A head of a multi-headed device where it is connected.
+struct Head {
+    std::uint8_t number = 0;  // as the device's LD map names it
+    SwitchId switch_id;
+    std::uint8_t port = 0;
+    friend bool operator==(const Head&, const Head&) = default;
 };
 
 struct Device {
     DeviceId id;  // "mld-4d54000100000000": kind and serial number
+    // Where it is; of a multi-headed device one of its heads, `heads` has all.
     SwitchId switch_id;
     std::uint8_t port = 0;
     DeviceKind kind = DeviceKind::kMld;
     SerialNumber serial;
     Bytes size;                       // all memory of the device
     Bytes granularity = kCxlGranule;  // LD sizes are multiples of it
-    bool present = true;              // the port shows it now
+    bool present = true;              // a port shows it now
     std::vector<LogicalDevice> lds;
+    std::uint8_t head_count = 1;  // heads that it says it has
+    std::vector<Head> heads;      // those that a port shows now; empty when it has one only
+
+    [[nodiscard]] bool is_multi_headed() const { return head_count > 1; }
+    // Its head at that port or, without a port, at that switch; nullptr when there is none.
+    [[nodiscard]] const Head* head_at(const SwitchId& id, std::optional<std::uint8_t> at_port = {}) const;
 };
+
+// Whether hosts reach the LD through this head; any LD of a device with one head, for which it is nullptr.
+inline bool is_reached(const LogicalDevice& ld, const Head* through) {
+    return through == nullptr || ld.head == through->number;
+}
 
 // --- Hosts ---
 

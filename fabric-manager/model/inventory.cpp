@@ -7,6 +7,18 @@
 
 namespace memtide::fm {
 
+namespace {
+
+const LogicalDevice* find_in(const Device& device, LdId id) {
+    const std::vector<LogicalDevice>& lds = device.lds;
+    // Devices list their LDs in order, so that the id mostly is the index.
+    if (id.value < lds.size() && lds[id.value].id == id) return &lds[id.value];
+    const auto entry = std::ranges::find(lds, id, &LogicalDevice::id);
+    return entry == lds.end() ? nullptr : &*entry;
+}
+
+}  // namespace
+
 DeviceId device_id(DeviceKind kind, SerialNumber serial, const SwitchId& switch_id, std::uint8_t port) {
     if (serial.value == 0) return DeviceId(fmt::format("{}-port{}", switch_id.value, port));
     return DeviceId(fmt::format("{}-{:016x}", kind == DeviceKind::kMld ? "mld" : "sld", serial.value));
@@ -49,47 +61,41 @@ void Inventory::apply(const SwitchId& id, const SwitchReading& reading) {
 
 Result<DeviceId> Inventory::apply(const SwitchId& id, const DeviceReading& reading) {
     const DeviceId name = device_id(reading.kind, reading.serial, id, reading.port);
-    const auto known = devices_.find(name);
-    if (known != devices_.end() && known->second.present &&
-        (known->second.switch_id != id || known->second.port != reading.port))
-        return fail(
-            ErrorCode::kAlreadyExists,
-            fmt::format("port {} of {} shows device {}, which is present on port {} of {}: two devices "
-                        "with one serial number",
-                        reading.port, id.value, name.value, known->second.port,
-                        known->second.switch_id.value));
     const auto before = at_port_.find({id, reading.port});
+    const auto known = devices_.find(name);
+    if (known != devices_.end() && known->second.present)
+        if (std::optional<Error> wrong = contradiction(id, reading, known->second)) {
+            // What was known of this port is not so any more, whoever is right.
+            if (before != at_port_.end()) device_gone(id, reading.port);
+            return std::unexpected(*std::move(wrong));
+        }
     if (before != at_port_.end() && before->second != name) device_gone(id, reading.port);
 
     sums_.erase(name);
     Device& device = devices_[name];
-    std::vector<LogicalDevice> old = std::exchange(device.lds, {});
+    const std::size_t lds_before = device.lds.size();
+    const bool new_here = !at_port_.contains({id, reading.port});
     device.id = name;
-    device.switch_id = id;
-    device.port = reading.port;
     device.kind = reading.kind;
     device.serial = reading.serial;
     device.size = reading.size;
     device.granularity = reading.granularity;
+    attach_head(device, id, reading);
     device.present = true;
-    for (const LdReading& seen : reading.lds) {
-        LogicalDevice ld;
-        const auto same = std::ranges::find(old, seen.id, &LogicalDevice::id);
-        if (same != old.end()) ld = *same;
-        if (ld.size != seen.size) ld.clean = false;
-        ld.id = seen.id;
-        if (seen.serial.value != 0) ld.serial = seen.serial;
-        ld.size = seen.size;
-        device.lds.push_back(std::move(ld));
-    }
+    read_lds(device, reading);
     at_port_[{id, reading.port}] = name;
     Switch& owner = switches_[id];
     for (Port& port : owner.ports)
         if (port.id == reading.port) port.device = name;
-    if (old.size() != device.lds.size())
-        for (const PartId& part : claims_at_[id])
-            if (claims_.at(part).memory.device == name) mark(part, claims_.at(part));
+    if (lds_before != device.lds.size())
+        for (const auto& [at, parts] : claims_at_) {
+            // Parts of a device with one head are where it is.
+            if (at != id && !device.is_multi_headed()) continue;
+            for (const PartId& part : parts)
+                if (claims_.at(part).memory.device == name) mark(part, claims_.at(part));
+        }
     rebind(id);
+    if (new_here && device.is_multi_headed()) forget_clean(name);
     return name;
 }
 
@@ -100,23 +106,22 @@ void Inventory::apply(const SwitchId& id, std::uint8_t vcs, const std::vector<Vp
         if (own->status == seen.status && own->port == seen.port && own->ld == seen.ld) continue;
         if (LogicalDevice* before = bound_ld(id, *own)) {
             before->bound_at.reset();
-            settle(*before, id);
+            settle(*before);
         }
         own->status = seen.status;
         own->port = seen.port;
         own->ld = seen.ld;
         if (LogicalDevice* now = bound_ld(id, *own)) {
             now->bound_at = VppbAddress{id, vcs, seen.id};
-            settle(*now, id);
+            settle(*now);
         }
     }
 }
 
 LogicalDevice* Inventory::bound_ld(const SwitchId& id, const Vppb& vppb) {
-    if (vppb.status != BindingStatus::kBoundLd && vppb.status != BindingStatus::kBoundPort) return nullptr;
-    const auto device = at_port_.find({id, vppb.port});
-    if (device == at_port_.end()) return nullptr;
-    return find_ld({device->second, vppb.status == BindingStatus::kBoundLd ? vppb.ld : kWholeDevice});
+    const Binding binding = binding_of(id, vppb);
+    if (binding.ld != nullptr) sums_.erase(binding.device->id);
+    return const_cast<LogicalDevice*>(binding.ld);
 }
 
 void Inventory::device_gone(const SwitchId& id, std::uint8_t port) {
@@ -124,11 +129,18 @@ void Inventory::device_gone(const SwitchId& id, std::uint8_t port) {
     if (found == at_port_.end()) return;
     sums_.erase(found->second);
     Device& device = devices_[found->second];
-    device.present = false;
+    const Head* head = device.head_at(id, port);
     for (LogicalDevice& ld : device.lds) {
+        if (!is_reached(ld, head)) continue;
         ld.bound_at.reset();
         ld.clean = false;  // whoever pulls it can write to it elsewhere
-        settle(ld, id);
+        settle(ld);
+    }
+    if (head != nullptr) device.heads.erase(device.heads.begin() + (head - device.heads.data()));
+    device.present = !device.heads.empty();
+    if (device.present) {
+        device.switch_id = device.heads.front().switch_id;
+        device.port = device.heads.front().port;
     }
     at_port_.erase(found);
     for (Port& entry : switches_[id].ports)
@@ -160,27 +172,30 @@ void Inventory::rebind(const SwitchId& id) {
     for (const Vcs& vcs : switches_[id].vcss) {
         for (const Vppb& vppb : vcs.vppbs) {
             if (vppb.status != BindingStatus::kBoundLd && vppb.status != BindingStatus::kBoundPort) continue;
-            const auto device = at_port_.find({id, vppb.port});
-            if (device == at_port_.end()) continue;
-            const LdId ld = vppb.status == BindingStatus::kBoundLd ? vppb.ld : kWholeDevice;
-            bound.try_emplace(LdAddress{device->second, ld}, VppbAddress{id, vcs.id, vppb.id});
+            const Binding binding = binding_of(id, vppb);
+            if (binding.ld != nullptr)
+                bound.try_emplace(LdAddress{binding.device->id, binding.ld->id},
+                                  VppbAddress{id, vcs.id, vppb.id});
         }
     }
     for (auto it = at_port_.lower_bound({id, 0}); it != at_port_.end() && it->first.first == id; ++it) {
         const DeviceId& name = it->second;
         sums_.erase(name);
-        for (LogicalDevice& ld : devices_[name].lds) {
+        Device& device = devices_[name];
+        const Head* head = device.head_at(id, it->first.second);
+        for (LogicalDevice& ld : device.lds) {
+            if (!is_reached(ld, head)) continue;
             const auto at = bound.find(LdAddress{name, ld.id});
             ld.bound_at = at == bound.end() ? std::nullopt : std::optional(at->second);
-            settle(ld, id);
+            settle(ld);
         }
     }
 }
 
-void Inventory::settle(LogicalDevice& ld, const SwitchId& switch_id) const {
+void Inventory::settle(LogicalDevice& ld) const {
     if (ld.bound_at) {
         ld.clean = false;
-        const bool foreign = !ld.owner && host_at(switch_id, ld.bound_at->vcs) == nullptr;
+        const bool foreign = !ld.owner && host_at(ld.bound_at->switch_id, ld.bound_at->vcs) == nullptr;
         ld.use = foreign ? LdUse::kForeign : LdUse::kBound;
     } else if (ld.quarantined) {
         ld.use = LdUse::kQuarantined;
@@ -234,9 +249,9 @@ void Inventory::mark(const PartId& id, const Claim& claim) {
         if (other == nullptr) continue;
         other->owner = id;
         other->planned = planned.size;
-        settle(*other, claim.where.switch_id);
+        settle(*other);
     }
-    if (LogicalDevice* own = find_ld(claim.memory)) settle(*own, claim.where.switch_id);
+    if (LogicalDevice* own = find_ld(claim.memory)) settle(*own);
 }
 
 Result<> Inventory::claim(const Composition& composition, const Part& part) {
@@ -282,7 +297,7 @@ void Inventory::release(const PartId& id) {
         if (entry == nullptr || entry->owner != id) return;
         entry->owner.reset();
         entry->planned.reset();
-        settle(*entry, claim.where.switch_id);
+        settle(*entry);
     };
     drop(claim.memory.ld);
     for (const LdSize& planned : claim.planned) drop(planned.ld);
@@ -305,7 +320,7 @@ void Inventory::carved(const PartId& id) {
         if (entry == nullptr || entry->owner != id) continue;
         entry->planned.reset();
         if (planned.ld != claim.memory.ld) entry->owner.reset();
-        settle(*entry, claim.where.switch_id);
+        settle(*entry);
     }
     claim.planned.clear();
 }
@@ -316,7 +331,7 @@ void Inventory::resize(const LdAddress& address, Bytes size, SerialNumber serial
     if (entry->size != size) entry->clean = false;
     entry->size = size;
     if (serial.value != 0) entry->serial = serial;
-    settle(*entry, devices_[address.device].switch_id);
+    settle(*entry);
 }
 
 void Inventory::set_clean(const LdAddress& address, bool clean) {
@@ -329,7 +344,7 @@ void Inventory::set_quarantined(const LdAddress& address, bool quarantined) {
     if (entry == nullptr) return;
     entry->quarantined = quarantined;
     if (quarantined) entry->clean = false;
-    settle(*entry, devices_[address.device].switch_id);
+    settle(*entry);
 }
 
 void Inventory::forget_clean(const DeviceId& device) {
@@ -346,9 +361,58 @@ void Inventory::forget_clean(const SwitchId& id) {
 
 std::vector<const Device*> Inventory::devices_behind(const SwitchId& id) const {
     std::vector<const Device*> devices;
-    for (auto it = at_port_.lower_bound({id, 0}); it != at_port_.end() && it->first.first == id; ++it)
-        devices.push_back(&devices_.at(it->second));
+    for (auto it = at_port_.lower_bound({id, 0}); it != at_port_.end() && it->first.first == id; ++it) {
+        const Device& device = devices_.at(it->second);
+        // Another head of it may be at the same switch.
+        if (device.is_multi_headed() && std::ranges::find(devices, &device) != devices.end()) continue;
+        devices.push_back(&device);
+    }
     return devices;
+}
+
+std::vector<std::uint8_t> Inventory::ports_with_devices(const SwitchId& id) const {
+    std::vector<std::uint8_t> ports;
+    for (auto it = at_port_.lower_bound({id, 0}); it != at_port_.end() && it->first.first == id; ++it)
+        ports.push_back(it->first.second);
+    return ports;
+}
+
+bool Inventory::shows(const SwitchId& id, std::uint8_t port, const LdAddress& memory) const {
+    const Device* there = device_at(id, port);
+    if (there == nullptr || there->id != memory.device) return false;
+    const LogicalDevice* own = ld(memory);
+    return !there->is_multi_headed() || (own != nullptr && is_reached(*own, there->head_at(id, port)));
+}
+
+Inventory::Binding Inventory::binding_of(const SwitchId& id, const Vppb& vppb) const {
+    if (vppb.status != BindingStatus::kBoundLd && vppb.status != BindingStatus::kBoundPort) return {};
+    const Device* there = device_at(id, vppb.port);
+    if (there == nullptr) return {};
+    const Head* head = there->head_at(id, vppb.port);
+    if (head != nullptr && vppb.status == BindingStatus::kBoundPort) {
+        // The head of an SLD has one LD.
+        const auto own = std::ranges::find(there->lds, head->number, &LogicalDevice::head);
+        if (there->kind != DeviceKind::kSld || own == there->lds.end()) return {};
+        return {there, &*own};
+    }
+    const LogicalDevice* found =
+        find_in(*there, vppb.status == BindingStatus::kBoundLd ? vppb.ld : kWholeDevice);
+    if (found == nullptr || !is_reached(*found, head)) return {};
+    return {there, found};
+}
+
+const LogicalDevice* Inventory::bound_to(const SwitchId& id, const Vppb& vppb) const {
+    return binding_of(id, vppb).ld;
+}
+
+std::optional<std::pair<SwitchId, std::uint8_t>> Inventory::way_to(const LdAddress& memory) const {
+    const Device* there = device(memory.device);
+    const LogicalDevice* own = ld(memory);
+    if (there == nullptr || own == nullptr || !there->present) return std::nullopt;
+    if (!there->is_multi_headed()) return std::pair(there->switch_id, there->port);
+    for (const Head& head : there->heads)
+        if (is_reached(*own, &head)) return std::pair(head.switch_id, head.port);
+    return std::nullopt;
 }
 
 const Inventory::Claim* Inventory::claim_of(const PartId& id) const {
@@ -392,13 +456,7 @@ LogicalDevice* Inventory::find_ld(const LdAddress& address) {
 }
 const LogicalDevice* Inventory::ld(const LdAddress& address) const {
     const auto found = devices_.find(address.device);
-    if (found == devices_.end()) return nullptr;
-    const std::vector<LogicalDevice>& lds = found->second.lds;
-    // Devices list their LDs in order, so that the id mostly is the index.
-    if (address.ld.value < lds.size() && lds[address.ld.value].id == address.ld)
-        return &lds[address.ld.value];
-    const auto entry = std::ranges::find(lds, address.ld, &LogicalDevice::id);
-    return entry == lds.end() ? nullptr : &*entry;
+    return found == devices_.end() ? nullptr : find_in(found->second, address.ld);
 }
 
 Vppb* Inventory::find_vppb(const VppbAddress& address) {

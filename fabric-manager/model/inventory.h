@@ -25,6 +25,13 @@ struct LdReading {
     SerialNumber serial;
     Bytes size;
 };
+// What a device with several heads says of itself, the same through each of them.
+struct MultiHeadedReading {
+    std::uint8_t heads = 0;
+    std::uint8_t head = 0;                              // the one that was asked
+    std::vector<std::optional<std::uint8_t>> ld_heads;  // by LD id; nullopt: the LD has no head
+    friend bool operator==(const MultiHeadedReading&, const MultiHeadedReading&) = default;
+};
 struct DeviceReading {
     std::uint8_t port = 0;
     DeviceKind kind = DeviceKind::kMld;
@@ -32,6 +39,7 @@ struct DeviceReading {
     Bytes size;
     Bytes granularity;
     std::vector<LdReading> lds;
+    std::optional<MultiHeadedReading> multi_headed{};
 };
 
 // "mld-4d54000100000000"; a device without a serial number is named after its switch and port.
@@ -50,7 +58,9 @@ class Inventory {
     void apply(const SwitchId& id, const SwitchReading& reading);
     // The same for the vPPBs of one virtual switch, after an operation on one of them.
     void apply(const SwitchId& id, std::uint8_t vcs, const std::vector<Vppb>& vppbs);
-    // Fails with kAlreadyExists when a device with that serial number is present on another port.
+    // A device is at one port, or at several with a head of its own at each. Fails with kAlreadyExists when a
+    // device with that serial number is present on another port and the two are not heads of one device, and
+    // with kProtocol when they are and contradict each other; then nothing of the other has changed.
     Result<DeviceId> apply(const SwitchId& id, const DeviceReading& reading);
     // Nothing hangs on the port any more.
     void device_gone(const SwitchId& id, std::uint8_t port);
@@ -91,8 +101,17 @@ class Inventory {
     [[nodiscard]] const Vppb* vppb(const VppbAddress& address) const;
     // The host whose virtual switch that is; nullptr when none is configured.
     [[nodiscard]] const Host* host_at(const SwitchId& id, std::uint8_t vcs) const;
-    // Devices that are present behind the switch, by port.
+    // Devices that are present behind the switch, by port; each once.
     [[nodiscard]] std::vector<const Device*> devices_behind(const SwitchId& id) const;
+    // Its ports that show a device.
+    [[nodiscard]] std::vector<std::uint8_t> ports_with_devices(const SwitchId& id) const;
+    // Whether the port shows the device and hosts reach that LD of it there.
+    [[nodiscard]] bool shows(const SwitchId& id, std::uint8_t port, const LdAddress& memory) const;
+    // What a vPPB of the switch is bound to; nullptr when that is nothing that is known, or an LD that is not
+    // reached there.
+    [[nodiscard]] const LogicalDevice* bound_to(const SwitchId& id, const Vppb& vppb) const;
+    // Where commands about the LD go, the switch and the port; nullopt while no port leads to it.
+    [[nodiscard]] std::optional<std::pair<SwitchId, std::uint8_t>> way_to(const LdAddress& memory) const;
     [[nodiscard]] Pool pool() const;
     // The same for one device; kept until something of the device changes.
     [[nodiscard]] const PoolDevice& sums(const Device& device) const;
@@ -112,10 +131,19 @@ class Inventory {
   private:
     Vppb* find_vppb(const VppbAddress& address);
     LogicalDevice* find_ld(const LdAddress& address);
+    struct Binding {
+        const Device* device = nullptr;
+        const LogicalDevice* ld = nullptr;
+    };
+    [[nodiscard]] Binding binding_of(const SwitchId& id, const Vppb& vppb) const;
     LogicalDevice* bound_ld(const SwitchId& id, const Vppb& vppb);
+    [[nodiscard]] std::optional<Error> contradiction(const SwitchId& id, const DeviceReading& reading,
+                                                     const Device& known) const;
+    void attach_head(Device& device, const SwitchId& id, const DeviceReading& reading);
+    void read_lds(Device& device, const DeviceReading& reading);
     void forget_sums(const SwitchId& id);
     void rebind(const SwitchId& id);
-    void settle(LogicalDevice& ld, const SwitchId& switch_id) const;
+    void settle(LogicalDevice& ld) const;
     void mark(const PartId& id, const Claim& claim);
     [[nodiscard]] Result<> check_claim(const PartId& id, const Claim& claim) const;
     [[nodiscard]] Result<> check_unseen(const PartId& id, const Claim& claim) const;
@@ -131,8 +159,9 @@ class Inventory {
     mutable std::map<DeviceId, PoolDevice> sums_;
 };
 
-// How much of the device could be one composition now; 0 when it has no LD left for one.
-Bytes largest_free(const Device& device);
+// How much of the device could be one part of a composition now, through this head of a multi-headed one
+// (nullptr: through the best); 0 when it has no LD left for one.
+Bytes largest_free(const Device& device, const Head* through = nullptr);
 // Memory of an MLD that no LD has and no carve has taken.
 Bytes unallocated(const Device& device);
 

@@ -14,11 +14,17 @@ Bytes unallocated(const Device& device) {
     return used < device.size ? device.size - used : Bytes{};
 }
 
-Bytes largest_free(const Device& device) {
+Bytes largest_free(const Device& device, const Head* through) {
+    if (through == nullptr && device.is_multi_headed()) {
+        Bytes best;
+        for (const Head& head : device.heads) best = std::max(best, largest_free(device, &head));
+        return best;
+    }
     Bytes free;
     bool has_ld = false;
     for (const LogicalDevice& ld : device.lds) {
         if (ld.use != LdUse::kFree && ld.use != LdUse::kUnallocated) continue;
+        if (!is_reached(ld, through)) continue;
         has_ld = true;
         free += ld.size;
     }
@@ -28,7 +34,34 @@ Bytes largest_free(const Device& device) {
 
 namespace {
 
-PoolDevice sum(const Device& device, bool reachable) {
+// What can be had of the device now: in one piece, and in all.
+struct Offer {
+    Bytes largest;
+    Bytes all;
+};
+Offer offer_of(const Device& device, const std::map<SwitchId, Switch>& switches) {
+    const auto is_up = [&](const SwitchId& id) {
+        const auto found = switches.find(id);
+        return found != switches.end() && found->second.up;
+    };
+    Offer offer;
+    if (!device.is_multi_headed()) {
+        if (is_up(device.switch_id)) offer.largest = offer.all = largest_free(device);
+        return offer;
+    }
+    for (const Head& head : device.heads) {
+        if (!is_up(head.switch_id)) continue;
+        const Bytes of_head = largest_free(device, &head);
+        if (of_head.value == 0) continue;
+        offer.largest = std::max(offer.largest, of_head);
+        // What no LD has is there once, for whichever head takes it first.
+        const Bytes spare = device.kind == DeviceKind::kSld ? Bytes{} : unallocated(device);
+        offer.all = std::max(offer.all, spare) + (of_head - spare);
+    }
+    return offer;
+}
+
+PoolDevice sum(const Device& device, Offer offer) {
     PoolDevice result;
     result.id = device.id;
     result.kind = device.kind;
@@ -55,8 +88,8 @@ PoolDevice sum(const Device& device, bool reachable) {
     // A device that answers nonsense (more allocated than it has) must not make free memory out of it.
     result.capacity = std::max(result.capacity, used);
     result.free = result.capacity - used;
-    result.largest_free = reachable ? largest_free(device) : Bytes{};
-    result.stranded = result.free - std::min(result.free, result.largest_free);
+    result.largest_free = offer.largest;
+    result.stranded = result.free - std::min(result.free, offer.all);
     return result;
 }
 
@@ -65,8 +98,7 @@ PoolDevice sum(const Device& device, bool reachable) {
 const PoolDevice& Inventory::sums(const Device& device) const {
     const auto found = sums_.find(device.id);
     if (found != sums_.end()) return found->second;
-    const Switch* owner = find_switch(device.switch_id);
-    return sums_[device.id] = sum(device, owner != nullptr && owner->up);
+    return sums_[device.id] = sum(device, offer_of(device, switches_));
 }
 
 Pool Inventory::pool() const {
@@ -102,6 +134,9 @@ void check_devices(const Inventory& inventory, std::vector<std::string>& wrong) 
             const Vppb* at = inventory.vppb(*ld.bound_at);
             if (at == nullptr || at->status == BindingStatus::kUnbound)
                 wrong.push_back(fmt::format("LD {} of {} is bound where no vPPB is", ld.id.value, id.value));
+            else if (!inventory.shows(ld.bound_at->switch_id, at->port, {id, ld.id}))
+                wrong.push_back(
+                    fmt::format("LD {} of {} is bound where it cannot be reached", ld.id.value, id.value));
             else if (at->owner != ld.owner)
                 wrong.push_back(
                     fmt::format("LD {} of {} and its vPPB have different owners", ld.id.value, id.value));

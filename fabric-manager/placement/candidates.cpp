@@ -1,9 +1,12 @@
 #include "fabric-manager/placement/candidates.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "fabric-manager/placement/ld_fit.h"
 
 namespace memtide::fm {
 
@@ -75,6 +78,11 @@ std::optional<std::string> stranger_on(const Inventory& inventory, const Device&
     return std::nullopt;
 }
 
+// "" when the request itself said so.
+std::string origin_text(const std::string& origin) {
+    return origin.empty() ? "" : fmt::format(" ({})", origin);
+}
+
 class Finder {
   public:
     Finder(const Inventory& inventory, const PlacementRequest& request, Candidates& out)
@@ -82,10 +90,17 @@ class Finder {
 
     void add_switch(const SwitchId& id) {
         const PlacementPolicy& policy = request_.policy;
-        if (policy.max_percent_per_switch < 100)
-            out_.most_per_switch[id] = room_under(policy.max_percent_per_switch, use_.total + request_.size,
-                                                  value_or_zero(use_.by_switch, id));
-        for (const Device* device : inventory_.devices_behind(id)) add(*device);
+        if (policy.max_percent_per_switch < 100) {
+            const Bytes room = out_.most_per_switch[id] = room_under(
+                policy.max_percent_per_switch, use_.total + request_.size, value_or_zero(use_.by_switch, id));
+            if (room < kCxlGranule) return exclude_switch(id);
+        }
+        for (const Device* device : inventory_.devices_behind(id)) {
+            if (device->is_multi_headed())
+                add_heads(*device, id);
+            else
+                add(*device);
+        }
     }
 
   private:
@@ -93,27 +108,80 @@ class Finder {
         out_.excluded.push_back({device.id.value, std::move(constraint), std::move(detail)});
     }
 
+    void exclude_switch(const SwitchId& id) {
+        out_.limited = true;
+        for (const Device* device : inventory_.devices_behind(id)) {
+            if (counted_.insert(device).second) count(*device, inventory_.sums(*device));
+            exclude(*device, "max-percent-per-switch",
+                    fmt::format("the host has {} behind {}, and at most {} % of its memory may be behind one "
+                                "switch{}",
+                                format_bytes(value_or_zero(use_.by_switch, id)), id.value,
+                                request_.policy.max_percent_per_switch,
+                                origin_text(request_.origins.max_percent_per_switch)));
+        }
+    }
+
     void add(const Device& device) {
         const PoolDevice& sums = inventory_.sums(device);
+        count(device, sums);
+        if (auto found = candidate(device, sums, sums.largest_free, nullptr)) out_.devices.push_back(*found);
+    }
+
+    void count(const Device& device, const PoolDevice& sums) {
         out_.free += sums.free;
         out_.capacity += sums.capacity;
         out_.largest_device = std::max(out_.largest_device, device.size);
-        if (sums.largest_free.value == 0) return exclude_full(device, sums);
+    }
+
+    // One device, whichever of its heads the host reaches: it counts once, and a composition has one part of
+    // it, through the head that offers more.
+    void add_heads(const Device& device, const SwitchId& id) {
+        const PoolDevice& sums = inventory_.sums(device);
+        if (counted_.insert(&device).second) count(device, sums);
+        for (const Head& head : device.heads) {
+            if (head.switch_id != id) continue;
+            const auto found = candidate(device, sums, largest_free(device, &head), &head);
+            if (!found) continue;
+            const auto other = std::ranges::find(out_.devices, &device, &Candidate::device);
+            if (other == out_.devices.end())
+                out_.devices.push_back(*found);
+            else if (is_better(*found, *other))
+                *other = *found;
+        }
+    }
+
+    [[nodiscard]] bool is_better(const Candidate& one, const Candidate& other) const {
+        const bool fits = fit_ld(*one.device, request_.size, one.through).has_value();
+        const bool other_fits = fit_ld(*other.device, request_.size, other.through).has_value();
+        return fits != other_fits ? fits : one.most > other.most;
+    }
+
+    // What the device offers, cut to the limits; nullopt, with the reason in `excluded`, when it is nothing.
+    std::optional<Candidate> candidate(const Device& device, const PoolDevice& sums, Bytes most,
+                                       const Head* through) {
+        if (most.value == 0) {
+            exclude_full(device, sums);
+            return std::nullopt;
+        }
         if (request_.policy.exclusive_devices)
             if (const auto stranger = stranger_on(inventory_, device, request_.tenant)) {
                 out_.limited = true;
-                return exclude(device, "exclusive-devices",
-                               fmt::format("tenant {} has memory of it", *stranger));
+                exclude(device, "exclusive-devices",
+                        fmt::format("tenant {} has memory of it{}", *stranger,
+                                    origin_text(request_.origins.exclusive_devices)));
+                return std::nullopt;
             }
-        if (out_.vppbs.at(device.switch_id).empty())
-            return exclude(
-                device, "no-free-vppb",
-                fmt::format("{} could be had, but all vPPBs of the host at {} are bound or claimed",
-                            format_bytes(sums.largest_free), device.switch_id.value));
-        Candidate candidate{&device, sums.largest_free, sums.free,
-                            1 - static_cast<double>(sums.free.value) /
-                                    static_cast<double>(std::max<std::uint64_t>(sums.capacity.value, 1))};
-        if (limit(candidate)) out_.devices.push_back(candidate);
+        Candidate found{&device, most, sums.free,
+                        1 - static_cast<double>(sums.free.value) /
+                                static_cast<double>(std::max<std::uint64_t>(sums.capacity.value, 1)),
+                        through};
+        if (out_.vppbs.at(found.switch_id()).empty()) {
+            exclude(device, "no-free-vppb",
+                    fmt::format("{} could be had, but all vPPBs of the host at {} are bound or claimed",
+                                format_bytes(most), found.switch_id().value));
+            return std::nullopt;
+        }
+        return limit(found) ? std::optional(found) : std::nullopt;
     }
 
     void exclude_full(const Device& device, const PoolDevice& sums) {
@@ -135,9 +203,10 @@ class Finder {
         out_.limited = true;
         candidate.most = room;
         if (room.value != 0 && device.kind == DeviceKind::kMld) return true;
-        exclude(device, "max-percent-per-device",
-                fmt::format("the host has {} of it, and at most {} % of its memory may be behind one device",
-                            format_bytes(has), percent));
+        exclude(
+            device, "max-percent-per-device",
+            fmt::format("the host has {} of it, and at most {} % of its memory may be behind one device{}",
+                        format_bytes(has), percent, origin_text(request_.origins.max_percent_per_device)));
         return false;
     }
 
@@ -145,6 +214,7 @@ class Finder {
     const PlacementRequest& request_;
     Candidates& out_;
     HostUse use_;
+    std::set<const Device*> counted_;  // of the multi-headed ones
 };
 
 }  // namespace

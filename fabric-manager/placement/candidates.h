@@ -13,7 +13,13 @@ struct Candidate {
     const Device* device = nullptr;
     Bytes most;
     Bytes free;
-    double load = 0;  // share of its memory that is given out, 0 to 1
+    double load = 0;                // share of its memory that is given out, 0 to 1
+    const Head* through = nullptr;  // of a multi-headed device: the head by which the host reaches it
+
+    [[nodiscard]] const SwitchId& switch_id() const {
+        return through == nullptr ? device->switch_id : through->switch_id;
+    }
+    [[nodiscard]] std::uint8_t port() const { return through == nullptr ? device->port : through->port; }
 };
 
 // What the host can get from where.

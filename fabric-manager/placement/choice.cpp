@@ -19,7 +19,7 @@ class Draft {
 
     // How much of `size` the candidate could give besides what was chosen already.
     [[nodiscard]] Bytes offer(const Candidate& candidate) const {
-        const SwitchId& id = candidate.device->switch_id;
+        const SwitchId& id = candidate.switch_id();
         if (used_vppbs(id) >= candidates_.vppbs.at(id).size()) return {};
         const auto limit = candidates_.most_per_switch.find(id);
         if (limit == candidates_.most_per_switch.end()) return candidate.most;
@@ -34,9 +34,10 @@ class Draft {
 
     bool add(const Candidate& candidate, Bytes size) {
         if (size.value == 0 || offer(candidate) < size) return false;
-        std::optional<FittedLd> found = fit_ld(*candidate.device, size);
+        std::optional<FittedLd> found = fit_ld(*candidate.device, size, candidate.through);
         if (!found) return false;
-        const SwitchId& id = candidate.device->switch_id;
+        const SwitchId& id = candidate.switch_id();
+        found->placement.port = candidate.port();
         found->placement.where = candidates_.vppbs.at(id)[used_[id]++];
         given_[id] += size;
         parts.push_back(std::move(found->placement));
@@ -71,7 +72,7 @@ Choice on_one_device(const Candidates& candidates, Bytes size) {
     LdFit best_fit{};
     for (const Candidate& candidate : candidates.devices) {
         if (draft.offer(candidate) < size) continue;
-        const std::optional<FittedLd> found = fit_ld(*candidate.device, size);
+        const std::optional<FittedLd> found = fit_ld(*candidate.device, size, candidate.through);
         if (!found) continue;
         const bool better = best == nullptr || found->fit < best_fit ||
                             (found->fit == best_fit && candidate.free < best->free);
@@ -89,7 +90,7 @@ Choice on_one_device(const Candidates& candidates, Bytes size) {
 const Candidate* smallest_enough(const Draft& draft, const Pointers& left, Bytes size) {
     const Candidate* best = nullptr;
     for (const Candidate* one : left)
-        if (draft.offer(*one) >= size && fit_ld(*one->device, size) &&
+        if (draft.offer(*one) >= size && fit_ld(*one->device, size, one->through) &&
             (best == nullptr || draft.offer(*one) < draft.offer(*best)))
             best = one;
     return best;
@@ -110,7 +111,7 @@ const Candidate* largest_offer(const Draft& draft, const Pointers& left, Bytes a
 Pointers in_turn(const Candidates& candidates) {
     std::map<SwitchId, Pointers> by_switch;
     for (const Candidate& candidate : candidates.devices)
-        by_switch[candidate.device->switch_id].push_back(&candidate);
+        by_switch[candidate.switch_id()].push_back(&candidate);
     std::size_t longest = 0;
     for (auto& [id, list] : by_switch) {
         std::ranges::stable_sort(list, {}, &Candidate::load);
@@ -156,7 +157,7 @@ Choice interleave_over(const Candidates& candidates, const std::vector<SwitchId>
         std::size_t found = 0;
         for (const Candidate* one : order) {
             if (found == per_switch) break;
-            if (one->device->switch_id == id && draft.add(*one, part)) ++found;
+            if (one->switch_id() == id && draft.add(*one, part)) ++found;
         }
         if (found != per_switch) return std::nullopt;
     }

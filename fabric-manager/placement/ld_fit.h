@@ -20,7 +20,8 @@ struct FittedLd {
     PartPlacement placement;  // without `where`
 };
 
-// The best way to get an LD of this size out of the device; nullopt when there is none.
-std::optional<FittedLd> fit_ld(const Device& device, Bytes size);
+// The best way to get an LD of this size out of the device, through this head of a multi-headed one; nullopt
+// when there is none.
+std::optional<FittedLd> fit_ld(const Device& device, Bytes size, const Head* through = nullptr);
 
 }  // namespace memtide::fm

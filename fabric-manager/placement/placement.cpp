@@ -112,7 +112,7 @@ Problem refusal(const Candidates& candidates, const PlacementRequest& request) {
 void explain(const Candidates& candidates, const PlacementRequest& request,
              std::vector<Exclusion>& excluded) {
     for (const Candidate& one : candidates.devices) {
-        if (one.most >= request.size && fit_ld(*one.device, request.size)) continue;
+        if (one.most >= request.size && fit_ld(*one.device, request.size, one.through)) continue;
         excluded.push_back({one.device->id.value, "size", offer(one)});
     }
 }

@@ -35,6 +35,7 @@ struct PlacementRequest {
     std::optional<std::string> tenant;
     Bytes reserve;                         // stays free in the pool, unless the policy may use it
     std::uint8_t most_parts = kMostParts;  // fewer when the composition has some already
+    LimitOrigins origins{};                // of the policy's limits, for explanations
 };
 
 // Chooses devices, LDs and vPPBs. Refusals (Problem::code):

@@ -10,6 +10,7 @@
 #include "common/json/write.h"
 #include "fabric-manager/rest/problem_table.h"
 #include "fabric-manager/rest/text.h"
+#include "fabric-manager/rest/to_json.h"
 
 namespace memtide::fm {
 
@@ -26,13 +27,7 @@ http::Response answer(const Problem& refusal) {
     if (refusal.kind == ErrorCode::kCancelled)
         return http::problem(503, problem::kShuttingDown, "the manager is stopping; ask again in a moment");
     boost::json::object more;
-    if (!refusal.excluded.empty()) {
-        boost::json::array excluded;
-        for (const Exclusion& one : refusal.excluded)
-            excluded.push_back(boost::json::object{
-                {"device", one.device}, {"constraint", one.constraint}, {"detail", one.detail}});
-        more["excluded"] = std::move(excluded);
-    }
+    if (!refusal.excluded.empty()) more["excluded"] = to_json(refusal.excluded);
     http::Response response =
         http::problem(status_of(refusal), refusal.code, refusal.detail, std::move(more));
     // The manager goes on by itself as soon as it can write again.

@@ -86,9 +86,10 @@ Outcome<CompositionQuery> query_of(const http::Request& request) {
 }
 
 // Where a composition would go: what was asked, and its parts without what only comes with life.
-boost::json::object plan_json(const Composition& planned) {
-    boost::json::object result = to_json(planned);
+boost::json::object plan_json(const PlannedComposition& planned) {
+    boost::json::object result = to_json(planned.composition);
     result["id"] = nullptr;
+    result["excluded"] = to_json(planned.excluded);
     return result;
 }
 
@@ -103,6 +104,7 @@ Outcome<Precondition> precondition_of(const http::Request& request) {
 // What a tenant asks for is its own.
 std::optional<Problem> charge_to(const Principal& caller, CompositionRequest& wanted) {
     if (!caller.is_tenant()) return std::nullopt;
+    wanted.may_loosen = false;
     if (wanted.placement.use_reserve)
         return Problem{std::string(problem::kForbidden), "a tenant may not use the reserve of the pool"};
     if (!wanted.tenant) wanted.tenant = caller.tenant;

@@ -103,6 +103,17 @@ PlacementPolicy read_placement(const std::optional<json::Value>& given) {
     return policy;
 }
 
+// Which limits were given.
+PlacementLimits limits_of(const std::optional<json::Value>& given, const PlacementPolicy& policy) {
+    PlacementLimits limits;
+    if (!given) return limits;
+    const json::Object object = given->object();
+    if (object.get("max_percent_per_device")) limits.max_percent_per_device = policy.max_percent_per_device;
+    if (object.get("max_percent_per_switch")) limits.max_percent_per_switch = policy.max_percent_per_switch;
+    if (object.get("exclusive_devices")) limits.exclusive_devices = policy.exclusive_devices;
+    return limits;
+}
+
 ObservedRegion read_observed_region(const json::Object& object) {
     ObservedRegion result;
     result.id = {CompositionId(object.require("composition").string(kName)),
@@ -141,6 +152,7 @@ Outcome<CompositionRequest> read_composition_request(std::string_view body) {
     request.labels = read_labels(root.get("labels"));
     request.ttl = read_ttl(root.get("ttl"), 1);
     request.placement = read_placement(root.get("placement"));
+    request.limits = limits_of(root.get("placement"), request.placement);
     if (const auto ways = root.get("ways")) {
         request.placement.ways = ways->integer<std::uint8_t>(1, kMostParts);
         // Whoever asks for ways wants them interleaved.

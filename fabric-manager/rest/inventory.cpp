@@ -65,6 +65,12 @@ bool is_attached(const Host& host, std::string_view switch_name) {
                                [&](const HostAttachment& at) { return at.switch_id.value == switch_name; });
 }
 
+bool is_behind(const Device& device, std::string_view switch_name) {
+    return device.switch_id.value == switch_name || std::ranges::any_of(device.heads, [&](const Head& head) {
+               return head.switch_id.value == switch_name;
+           });
+}
+
 bool is_at_host(const Inventory& inventory, const Device& device, std::string_view host) {
     return std::ranges::any_of(device.lds, [&](const LogicalDevice& ld) {
         if (!ld.bound_at) return false;
@@ -81,7 +87,10 @@ bool passes(const std::optional<T>& wanted, Fits fits) {
 
 }  // namespace
 
-Answer get_pool(Context& context, http::Request) { co_return answer(200, to_json(context.manager.pool())); }
+Answer get_pool(Context& context, http::Request) {
+    const Fragmentation scattered = fragmentation(context.manager.inventory());
+    co_return answer(200, to_json(context.manager.pool(), scattered));
+}
 
 Answer list_hosts(Context& context, http::Request request) {
     const auto connected = choice(request, "connected");
@@ -122,7 +131,7 @@ Answer list_devices(Context& context, http::Request request) {
     const Inventory& inventory = context.manager.inventory();
     const auto fits = [&](const Device& device) {
         const bool is_sld = device.kind == DeviceKind::kSld;
-        return passes(at, [&](std::string_view name) { return device.switch_id.value == name; }) &&
+        return passes(at, [&](std::string_view name) { return is_behind(device, name); }) &&
                passes(kind, [&](std::string_view name) { return (name == "sld") == is_sld; }) &&
                passes(*present, [&](bool yes) { return device.present == yes; }) &&
                passes(host, [&](std::string_view name) { return is_at_host(inventory, device, name); });

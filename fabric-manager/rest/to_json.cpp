@@ -254,8 +254,13 @@ json::object ld_json(const LogicalDevice& ld) {
             {"planned_size", ld.planned ? json::value(ld.planned->value) : json::value(nullptr)},
             {"use", use_text(ld.use)},
             {"clean", ld.clean},
+            {"head", ld.head ? json::value(*ld.head) : json::value(nullptr)},
             {"composition", owner_or_null(ld.owner)},
             {"bound_at", std::move(bound_at)}};
+}
+
+json::object head_json(const Head& head) {
+    return {{"number", head.number}, {"switch", head.switch_id.value}, {"port", head.port}};
 }
 
 json::object port_json(const Port& port) {
@@ -290,8 +295,17 @@ json::object warning_json(const Warning& warning) {
 
 }  // namespace
 
-json::object to_json(const Pool& pool) {
+json::object to_json(const Pool& pool, const Fragmentation& scattered) {
     json::object result = sums_json(pool);
+    result["largest_composition"] = scattered.total.largest_composition.value;
+    result["fragmentation"] = scattered.total.fragmentation();
+    result["switches"] = array_of(scattered.switches, [](const SwitchScatter& one) -> json::object {
+        return {{"name", one.id.value},
+                {"free", one.scatter.free.value},
+                {"largest_free", one.scatter.largest_ld.value},
+                {"largest_composition", one.scatter.largest_composition.value},
+                {"fragmentation", one.scatter.fragmentation()}};
+    });
     result["devices"] = array_of(pool.devices, [](const PoolDevice& device) {
         json::object one = sums_json(device);
         one["name"] = device.id.value;
@@ -299,6 +313,12 @@ json::object to_json(const Pool& pool) {
         return one;
     });
     return result;
+}
+
+json::array to_json(const std::vector<Exclusion>& excluded) {
+    return array_of(excluded, [](const Exclusion& one) -> json::object {
+        return {{"device", one.device}, {"constraint", one.constraint}, {"detail", one.detail}};
+    });
 }
 
 json::object to_json(const TenantStatus& tenant) {
@@ -335,7 +355,9 @@ json::object device_json(const Device& device) {
             {"serial", serial_or_null(device.serial)},
             {"size", device.size.value},
             {"granularity", device.granularity.value},
-            {"present", device.present}};
+            {"present", device.present},
+            {"head_count", device.head_count},
+            {"heads", array_of(device.heads, head_json)}};
 }
 
 }  // namespace

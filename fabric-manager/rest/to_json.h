@@ -1,11 +1,13 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
 #include "fabric-manager/engine/manager.h"
+#include "fabric-manager/model/fragmentation.h"
 
 // The JSON of every answer. Sizes are integers in bytes, serial numbers texts "0x...", times RFC 3339; what
 // does not apply is null, so that the members of an object never change. openapi.json describes each.
@@ -14,7 +16,7 @@ namespace memtide::fm {
 boost::json::object to_json(const Composition& composition);
 boost::json::object to_json(const DesiredState& desired);
 boost::json::object to_json(const Event& event);
-boost::json::object to_json(const Pool& pool);
+boost::json::object to_json(const Pool& pool, const Fragmentation& scattered);
 boost::json::object to_json(const Switch& item);
 boost::json::object to_json(const TenantStatus& tenant);
 boost::json::object to_json(const Device& device);
@@ -24,5 +26,6 @@ void append_json(std::string& text, const Device& device);
 // `composed`: what it has in compositions; `connected`: whether its agent has called lately.
 boost::json::object to_json(const Host& host, Bytes composed, bool connected);
 boost::json::object to_json(const History& history);
+boost::json::array to_json(const std::vector<Exclusion>& excluded);
 
 }  // namespace memtide::fm

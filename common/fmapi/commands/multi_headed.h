@@ -68,15 +68,16 @@ struct HeadInfo {
 
     static constexpr std::string_view kName = "head information";
     static constexpr std::size_t kWireSize = 9;
-    static constexpr auto fields = std::tuple{field("port_number", &HeadInfo::port_number),
-                                              field("max_link_width", &HeadInfo::max_link_width),
-                                              field("negotiated_link_width", &HeadInfo::negotiated_link_width),
-                                              field("supported_link_speeds", &HeadInfo::supported_link_speeds),
-                                              field("max_link_speed", &HeadInfo::max_link_speed),
-                                              field("current_link_speed", &HeadInfo::current_link_speed),
-                                              field("ltssm_state", &HeadInfo::ltssm_state),
-                                              field("first_lane", &HeadInfo::first_lane),
-                                              field("link_flags", &HeadInfo::link_flags)};
+    static constexpr auto fields =
+        std::tuple{field("port_number", &HeadInfo::port_number),
+                   field("max_link_width", &HeadInfo::max_link_width),
+                   field("negotiated_link_width", &HeadInfo::negotiated_link_width),
+                   field("supported_link_speeds", &HeadInfo::supported_link_speeds),
+                   field("max_link_speed", &HeadInfo::max_link_speed),
+                   field("current_link_speed", &HeadInfo::current_link_speed),
+                   field("ltssm_state", &HeadInfo::ltssm_state),
+                   field("first_lane", &HeadInfo::first_lane),
+                   field("link_flags", &HeadInfo::link_flags)};
     friend bool operator==(const HeadInfo&, const HeadInfo&) = default;
 };
 

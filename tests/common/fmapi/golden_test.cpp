@@ -143,8 +143,7 @@ TEST(GoldenBytes, IdentifyMemoryDeviceIsSixtyNineBytes) {
 
 TEST(GoldenBytes, MultiHeadedInfoIsEightBytesAndOneAnLd) {
     expect_golden(GetMultiHeadedInfoRequest{1, 16}, "01 10");
-    expect_golden(GetMultiHeadedInfoResponse{4, 2, 1, {0, 7, kNoHead}},
-                  "04 02 00 00 01 03 00 00 00 07 ff");
+    expect_golden(GetMultiHeadedInfoResponse{4, 2, 1, {0, 7, kNoHead}}, "04 02 00 00 01 03 00 00 00 07 ff");
 }
 
 TEST(GoldenBytes, HeadInfoIsFourBytesAndNineAHead) {

@@ -50,6 +50,22 @@ TEST(ManagerConfig, ValuesAreRead) {
     EXPECT_EQ(config->log_format, log::Format::kJson);
 }
 
+TEST(ManagerConfig, LimitsOfThePlacementHaveDefaultsByHostAndTenant) {
+    std::string text(kGood);
+    text.replace(text.find("vcs: 0}]}"), 9, "vcs: 0}], placement: {max_percent_per_switch: 60}}");
+    const auto config = parse_config(text +
+                                         "placement: {defaults: {max_percent_per_device: 50}}\n"
+                                         "tenants: [{name: blue, placement: {exclusive_devices: true}}]\n",
+                                     "x.yaml");
+    ASSERT_TRUE(config) << config.error().message;
+    const PlacementDefaults& defaults = config->manager.placement_defaults;
+    EXPECT_EQ(defaults.all, (PlacementLimits{50, {}, {}}));
+    EXPECT_EQ(defaults.hosts.at(HostId("host0")), (PlacementLimits{{}, 60, {}}));
+    EXPECT_EQ(defaults.tenants.at("blue"), (PlacementLimits{{}, {}, true}));
+    EXPECT_NE(complaint("vcs: 0}]}", "vcs: 0}], placement: {max_percent_per_device: 0}}"), "");
+    EXPECT_NE(complaint("vcs: 0}]}", "vcs: 0}], placement: {reserve: 1GiB}}"), "");
+}
+
 TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     const auto example = load_config(EXAMPLE_CONFIG);
     ASSERT_TRUE(example) << example.error().message;

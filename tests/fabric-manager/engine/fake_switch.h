@@ -32,8 +32,8 @@ struct FakePort {
     std::uint64_t size = 0;
     fmapi::LdGranularity granularity = fmapi::LdGranularity::k256MiB;
     std::vector<FakeLd> lds;  // one for an SLD
-    // Of a multi-headed device, as it says: how many heads it has, by LD which one, and the head of this port,
-    // through which only the LDs of that head answer. Nothing keeps a test from letting it lie.
+    // Of a multi-headed device, as it says: how many heads it has, by LD which one, and the head of this
+    // port, through which only the LDs of that head answer. Nothing keeps a test from letting it lie.
     std::uint8_t heads = 1;
     std::vector<std::uint8_t> ld_map;
     std::vector<std::uint8_t> head_numbers;

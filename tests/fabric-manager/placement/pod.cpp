@@ -45,6 +45,29 @@ void Pod::add_mld(int at, std::uint8_t port, const std::vector<std::uint64_t>& u
     if (!inventory.apply(id(at), device)) throw std::runtime_error("no such device");
 }
 
+void Pod::add_multi_headed(DeviceKind kind, const std::vector<int>& at, std::uint8_t port,
+                           const std::vector<std::uint64_t>& units, std::uint64_t spare) {
+    const std::uint64_t serial = next_serial_ += 0x100;
+    MultiHeadedReading heads{static_cast<std::uint8_t>(at.size()), 0, {}};
+    for (std::size_t i = 0; i < units.size(); ++i)
+        heads.ld_heads.emplace_back(static_cast<std::uint8_t>(i % at.size()));
+    for (std::size_t head = 0; head < at.size(); ++head) {
+        heads.head = static_cast<std::uint8_t>(head);
+        DeviceReading device{port, kind, SerialNumber{serial}, kCxlGranule * spare, kCxlGranule, {}, heads};
+        for (std::size_t i = 0; i < units.size(); ++i) {
+            // An SLD's head tells of its own LD only.
+            const bool told = kind == DeviceKind::kMld || i % at.size() == head;
+            const Bytes size = kCxlGranule * (told ? units[i] : 0);
+            device.size += size;
+            device.lds.push_back({LdId{static_cast<std::uint16_t>(i)}, SerialNumber{serial + 1 + i}, size});
+        }
+        if (const auto ok = inventory.apply(id(at[head]), device); !ok)
+            throw std::runtime_error(ok.error().message);
+        // Two of them can be at one switch.
+        ++port;
+    }
+}
+
 void Pod::add_sld(int at, std::uint8_t port, std::uint64_t units) {
     const SerialNumber serial{next_serial_ += 0x100};
     const DeviceReading device{port,        DeviceKind::kSld,
@@ -57,7 +80,7 @@ void Pod::bind(const Part& part, bool bound) {
     const auto at = static_cast<std::size_t>(std::stoi(part.where.switch_id.value.substr(6)));
     Vcs& vcs = readings_[at].vcss.at(part.where.vcs);
     Vppb& vppb = vcs.vppbs.at(part.where.vppb);
-    const bool whole = part.memory.ld == kWholeDevice;
+    const bool whole = inventory.device(part.memory.device)->kind == DeviceKind::kSld;
     vppb.status = !bound  ? BindingStatus::kUnbound
                   : whole ? BindingStatus::kBoundPort
                           : BindingStatus::kBoundLd;

@@ -17,6 +17,9 @@ class Pod {
     void add_host(const std::string& name, const std::vector<int>& at);
     // Sizes in units of 256 MiB.
     void add_mld(int at, std::uint8_t port, const std::vector<std::uint64_t>& units, std::uint64_t spare = 0);
+    // One with a head at each of the switches, whose LDs are dealt out to them in turn; `spare` as above.
+    void add_multi_headed(DeviceKind kind, const std::vector<int>& at, std::uint8_t port,
+                          const std::vector<std::uint64_t>& units, std::uint64_t spare = 0);
     void add_sld(int at, std::uint8_t port, std::uint64_t units);
 
     // Makes a composition of the plan, whose memory is bound and cut as planned.

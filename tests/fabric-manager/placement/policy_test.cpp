@@ -54,6 +54,28 @@ TEST_F(PolicyTest, PackTakesOneDeviceWhenOneIsEnough) {
     EXPECT_EQ(sizes_of(*ask(4)), (std::vector<Bytes>{units(4)}));
 }
 
+TEST_F(PolicyTest, LimitsThatAreDefaultsSayWhoseTheyAre) {
+    pod.take(*ask(4), "c-1", "host0");
+    PlacementRequest more = request(1);
+    more.policy.max_percent_per_device = 10;
+    more.policy.max_percent_per_switch = 20;
+    more.origins.max_percent_per_device = "the default for host host0";
+    more.origins.max_percent_per_switch = "the default";
+    const Outcome<Plan> plan = place(pod.inventory, more);
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().code, problem::kLimitExceeded);
+    std::map<std::string, int> found;
+    for (const Exclusion& one : plan.error().excluded) {
+        if (one.constraint == "max-percent-per-switch")
+            found[one.constraint] += one.detail.find("(the default)") != std::string::npos ? 1 : 0;
+        if (one.constraint == "max-percent-per-device")
+            found[one.constraint] +=
+                one.detail.find("(the default for host host0)") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_EQ(found["max-percent-per-switch"], 2);  // both devices of the switch that has all so far
+    EXPECT_GE(found["max-percent-per-device"], 1);
+}
+
 TEST_F(PolicyTest, PackPrefersTheDeviceThatIsFullestAlready) {
     pod.take(*ask(1), "c-1", "host0");
     const DeviceId used = pod.parts("c-1").at(0).memory.device;

@@ -27,6 +27,17 @@ class PlacementProperty : public ::testing::TestWithParam<unsigned> {
                 else
                     pod.add_mld(at, port, {pick(4), pick(4), pick(3)}, pick(6));
             }
+        for (std::uint8_t port = 20; port < 20 + 3 * 3; port = static_cast<std::uint8_t>(port + 3)) {
+            std::vector<int> at;
+            for (unsigned i = 0; i < 2 + pick(2); ++i) at.push_back(static_cast<int>(pick(kSwitches)));
+            if (pick(3) == 0) {
+                const std::vector<std::uint64_t> units(at.size(), 1 + pick(3));
+                pod.add_multi_headed(DeviceKind::kSld, at, port, units);
+            } else {
+                pod.add_multi_headed(DeviceKind::kMld, at, port,
+                                     {pick(4), pick(4), pick(3), pick(2), pick(2)}, pick(6));
+            }
+        }
         // Each host reaches some of the switches only.
         for (int host = 0; host < kHosts; ++host) {
             std::set<int> at;
@@ -62,7 +73,8 @@ class PlacementProperty : public ::testing::TestWithParam<unsigned> {
             sum += part.size;
             EXPECT_TRUE(devices.insert(part.memory.device).second) << "two parts on one device";
             EXPECT_TRUE(vppbs.insert(part.where).second);
-            EXPECT_EQ(pod.inventory.device(part.memory.device)->switch_id, part.where.switch_id);
+            EXPECT_TRUE(pod.inventory.shows(part.where.switch_id, part.port, part.memory))
+                << "a part where its LD is not reached";
             EXPECT_FALSE(pod.inventory.ld(part.memory)->owner);
         }
         EXPECT_EQ(sum, request.size);

@@ -163,7 +163,9 @@ TEST(RestJson, ThePoolIsAsDescribed) {
     Pool pool;
     pool.capacity = gibibytes(1);
     pool.devices.resize(1);
-    EXPECT_THAT(mistakes("Pool", to_json(pool)), IsEmpty());
+    Fragmentation scattered;
+    scattered.switches.resize(1);
+    EXPECT_THAT(mistakes("Pool", to_json(pool, scattered)), IsEmpty());
 }
 
 }  // namespace

@@ -20,10 +20,8 @@ std::optional<Fit> best_fit(const Device& device, Bytes size) {
     const LogicalDevice* slot = nullptr;
     const LogicalDevice* larger = nullptr;  // the smallest free one that is
     const LogicalDevice* first = nullptr;   // usable
-    Bytes allocated;
     Bytes free;
     for (const LogicalDevice& ld : device.lds) {
-        allocated += std::max(ld.size, ld.planned.value_or(ld.size));
         if (!is_usable(ld)) continue;
         if (first == nullptr) first = &ld;
         if (ld.use == LdUse::kUnallocated) {
@@ -37,9 +35,9 @@ std::optional<Fit> best_fit(const Device& device, Bytes size) {
     }
     if (exact != nullptr) return Fit{LdFit::kExact, exact};
     if (device.kind != DeviceKind::kMld || !size.is_multiple_of(device.granularity)) return std::nullopt;
-    const Bytes unallocated = device.size > allocated ? device.size - allocated : Bytes{};
-    if (slot != nullptr && unallocated >= size) return Fit{LdFit::kInSlot, slot};
-    if (first == nullptr || unallocated + free < size) return std::nullopt;
+    const Bytes rest = unallocated(device);
+    if (slot != nullptr && rest >= size) return Fit{LdFit::kInSlot, slot};
+    if (first == nullptr || rest + free < size) return std::nullopt;
     // The LD that is grown or shrunk to the size.
     return Fit{LdFit::kCarved, larger != nullptr ? larger : first};
 }

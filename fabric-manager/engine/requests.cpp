@@ -58,6 +58,7 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     if (key) keys_[key->key] = Key{key->body_hash, std::nullopt};
 
     Change change = [&](Draft& draft) {
+        bind_at_once(entry, draft);
         if (key) draft.idempotency = IdempotencyRecord{key->key, key->body_hash, {}};
         return true;
     };
@@ -82,11 +83,22 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     co_return created;
 }
 
+// Where nothing is in the way, that it shall be bound is journaled together with the composition itself.
+void Core::bind_at_once(const EntryPtr& entry, Draft& draft) const {
+    for (Part& part : draft.c.parts) {
+        if (next(PartRef{entry, part.number}).kind != ActionKind::kBind) continue;
+        part.state = CompositionState::kBinding;
+        begin_step(draft.c, part.number, "bind", now());
+    }
+}
+
 // Where it would go now, without anything being done: a composition that is none.
 Outcome<PlannedComposition> Core::plan(CompositionRequest request) {
     if (Outcome<> fits = check_tenant(config_.tenants, tenants_, request); !fits)
         return std::unexpected(std::move(fits.error()));
-    Outcome<Plan> plan = place(inventory_, with_defaults(request));
+    PlacementRequest wanted = with_defaults(request);
+    wanted.explain = true;
+    Outcome<Plan> plan = place(inventory_, wanted);
     if (!plan) return std::unexpected(plan.error());
     const std::uint64_t sequence = next_sequence_;
     std::vector<Exclusion> excluded = std::move(plan->excluded);

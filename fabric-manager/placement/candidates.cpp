@@ -104,20 +104,24 @@ class Finder {
     }
 
   private:
-    void exclude(const Device& device, std::string constraint, std::string detail) {
-        out_.excluded.push_back({device.id.value, std::move(constraint), std::move(detail)});
+    // `detail` makes the text: most are never read.
+    template <typename Detail>
+    void exclude(const Device& device, const char* constraint, Detail detail) {
+        if (request_.explain) out_.excluded.push_back({device.id.value, constraint, detail()});
     }
 
     void exclude_switch(const SwitchId& id) {
         out_.limited = true;
         for (const Device* device : inventory_.devices_behind(id)) {
             if (counted_.insert(device).second) count(*device, inventory_.sums(*device));
-            exclude(*device, "max-percent-per-switch",
-                    fmt::format("the host has {} behind {}, and at most {} % of its memory may be behind one "
-                                "switch{}",
-                                format_bytes(value_or_zero(use_.by_switch, id)), id.value,
-                                request_.policy.max_percent_per_switch,
-                                origin_text(request_.origins.max_percent_per_switch)));
+            exclude(*device, "max-percent-per-switch", [&] {
+                return fmt::format(
+                    "the host has {} behind {}, and at most {} % of its memory may be behind one "
+                    "switch{}",
+                    format_bytes(value_or_zero(use_.by_switch, id)), id.value,
+                    request_.policy.max_percent_per_switch,
+                    origin_text(request_.origins.max_percent_per_switch));
+            });
         }
     }
 
@@ -151,8 +155,8 @@ class Finder {
     }
 
     [[nodiscard]] bool is_better(const Candidate& one, const Candidate& other) const {
-        const bool fits = fit_ld(*one.device, request_.size, one.through).has_value();
-        const bool other_fits = fit_ld(*other.device, request_.size, other.through).has_value();
+        const bool fits = rank_ld(*one.device, request_.size, one.through).has_value();
+        const bool other_fits = rank_ld(*other.device, request_.size, other.through).has_value();
         return fits != other_fits ? fits : one.most > other.most;
     }
 
@@ -166,9 +170,10 @@ class Finder {
         if (request_.policy.exclusive_devices)
             if (const auto stranger = stranger_on(inventory_, device, request_.tenant)) {
                 out_.limited = true;
-                exclude(device, "exclusive-devices",
-                        fmt::format("tenant {} has memory of it{}", *stranger,
-                                    origin_text(request_.origins.exclusive_devices)));
+                exclude(device, "exclusive-devices", [&] {
+                    return fmt::format("tenant {} has memory of it{}", *stranger,
+                                       origin_text(request_.origins.exclusive_devices));
+                });
                 return std::nullopt;
             }
         Candidate found{&device, most, sums.free,
@@ -176,19 +181,21 @@ class Finder {
                                 static_cast<double>(std::max<std::uint64_t>(sums.capacity.value, 1)),
                         through};
         if (out_.vppbs.at(found.switch_id()).empty()) {
-            exclude(device, "no-free-vppb",
-                    fmt::format("{} could be had, but all vPPBs of the host at {} are bound or claimed",
-                                format_bytes(most), found.switch_id().value));
+            exclude(device, "no-free-vppb", [&] {
+                return fmt::format("{} could be had, but all vPPBs of the host at {} are bound or claimed",
+                                   format_bytes(most), found.switch_id().value);
+            });
             return std::nullopt;
         }
         return limit(found) ? std::optional(found) : std::nullopt;
     }
 
     void exclude_full(const Device& device, const PoolDevice& sums) {
-        exclude(device, "no-memory",
-                sums.free.value == 0
-                    ? "all of it is given out"
-                    : fmt::format("{} of it are free, but no LD is", format_bytes(sums.free)));
+        exclude(device, "no-memory", [&] {
+            return sums.free.value == 0
+                       ? std::string("all of it is given out")
+                       : fmt::format("{} of it are free, but no LD is", format_bytes(sums.free));
+        });
     }
 
     // Cuts it to the limits; false when nothing is left.
@@ -203,10 +210,11 @@ class Finder {
         out_.limited = true;
         candidate.most = room;
         if (room.value != 0 && device.kind == DeviceKind::kMld) return true;
-        exclude(
-            device, "max-percent-per-device",
-            fmt::format("the host has {} of it, and at most {} % of its memory may be behind one device{}",
-                        format_bytes(has), percent, origin_text(request_.origins.max_percent_per_device)));
+        exclude(device, "max-percent-per-device", [&] {
+            return fmt::format(
+                "the host has {} of it, and at most {} % of its memory may be behind one device{}",
+                format_bytes(has), percent, origin_text(request_.origins.max_percent_per_device));
+        });
         return false;
     }
 

@@ -15,13 +15,11 @@ enum class LdFit {
     kCarved,  // free LDs of an MLD are carved anew
 };
 
-struct FittedLd {
-    LdFit fit = LdFit::kExact;
-    PartPlacement placement;  // without `where`
-};
+// How the device would best give an LD of this size, through this head of a multi-headed one; nullopt when it
+// cannot. Looks at each LD once.
+std::optional<LdFit> rank_ld(const Device& device, Bytes size, const Head* through = nullptr);
 
-// The best way to get an LD of this size out of the device, through this head of a multi-headed one; nullopt
-// when there is none.
-std::optional<FittedLd> fit_ld(const Device& device, Bytes size, const Head* through = nullptr);
+// The part with that LD, without `where`.
+std::optional<PartPlacement> fit_ld(const Device& device, Bytes size, const Head* through = nullptr);
 
 }  // namespace memtide::fm

@@ -25,7 +25,7 @@ struct PartPlacement {
 struct Plan {
     std::vector<PartPlacement> parts;
     bool interleaved = false;         // all parts become one region
-    std::vector<Exclusion> excluded;  // devices that the host reaches and that could not be used
+    std::vector<Exclusion> excluded;  // where asked for: what the host reaches and could not be used
 };
 
 struct PlacementRequest {
@@ -36,6 +36,7 @@ struct PlacementRequest {
     Bytes reserve;                         // stays free in the pool, unless the policy may use it
     std::uint8_t most_parts = kMostParts;  // fewer when the composition has some already
     LimitOrigins origins{};                // of the policy's limits, for explanations
+    bool explain = false;                  // a plan says what was excluded, too; a refusal always does
 };
 
 // Chooses devices, LDs and vPPBs. Refusals (Problem::code):

@@ -104,6 +104,8 @@ void CommandLine::add_inventory() {
     show("hosts", "Hosts, their agents and what they have", "  memtide hosts\n", show_hosts);
     show("switches", "CXL switches and whether they answer", "  memtide switches\n", show_switches);
     show("devices", "Devices and their logical devices", "  memtide devices\n", show_devices);
+    show("tenants", "Tenants, what they have and what they may have",
+         "  memtide tenants        with a tenant's token: only that one\n", show_tenants);
     show("topology", "What is connected to what", "  memtide topology\n", show_topology);
 }
 

@@ -46,6 +46,9 @@ int show_switches(const ManagerClient& manager, Output& output) {
 int show_devices(const ManagerClient& manager, Output& output) {
     return show_list(manager, output, "/v1/devices", render_devices);
 }
+int show_tenants(const ManagerClient& manager, Output& output) {
+    return show_list(manager, output, "/v1/tenants", render_tenants);
+}
 int show_topology(const ManagerClient& manager, Output& output) {
     return show_whole(manager, output, "/v1/topology", is_topology, render_topology);
 }

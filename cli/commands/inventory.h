@@ -10,6 +10,7 @@ int show_pool(const ManagerClient& manager, Output& output);
 int show_hosts(const ManagerClient& manager, Output& output);
 int show_switches(const ManagerClient& manager, Output& output);
 int show_devices(const ManagerClient& manager, Output& output);
+int show_tenants(const ManagerClient& manager, Output& output);
 int show_topology(const ManagerClient& manager, Output& output);
 
 }  // namespace memtide::cli

@@ -4,6 +4,7 @@
 
 #include "cli/render/fields.h"
 #include "common/base/table.h"
+#include "common/terminal/printable.h"
 
 namespace memtide::cli {
 
@@ -115,6 +116,20 @@ std::string render_devices(const json::array& devices) {
             table.add({text_of(device, "name"), ld_name(ld), size_of(ld, "size"), text_of(ld, "use"),
                        text_of(ld, "serial"), reached_at(device, ld), text_of(ld, "composition"),
                        bound_at(ld)});
+    }
+    return table.text();
+}
+
+std::string render_tenants(const json::array& tenants) {
+    Table table({"TENANT", ">MEMORY", ">ALLOWED", ">COMPOSITIONS", ">ALLOWED", "HOSTS"});
+    for (const json::value& tenant : tenants) {
+        std::string hosts;
+        for (const json::value& host : items_of(tenant, "hosts"))
+            if (const auto* name = host.if_string())
+                hosts += (hosts.empty() ? "" : " ") + printable(std::string(*name));
+        table.add({text_of(tenant, "name"), size_of(tenant, "bytes"), size_of(tenant, "bytes_allowed"),
+                   text_of(tenant, "compositions"), text_of(tenant, "compositions_allowed"),
+                   hosts.empty() ? "all" : hosts});
     }
     return table.text();
 }

@@ -98,14 +98,16 @@ void Core::apply_reading(const SwitchId& id, const FabricReading& reading) {
     inventory_.apply(id, reading.fabric);
     apply_devices(id, reading);
     SwitchState& state = *switches_.at(id);
-    std::map<std::uint8_t, std::string> unreadable;
+    std::set<std::uint8_t> shown;
+    for (const DeviceReading& one : reading.devices) shown.insert(one.port);
     for (const FabricReading::Unreadable& one : reading.unreadable) {
         if (state.unreadable[one.port] != one.why)
             emit(switch_event("device.unreadable", id, std::nullopt, "unreadable",
                               fmt::format("the device on port {} cannot be used: {}", one.port, one.why)));
-        unreadable[one.port] = one.why;
+        state.unreadable[one.port] = one.why;
+        shown.insert(one.port);
     }
-    state.unreadable = std::move(unreadable);
+    std::erase_if(state.unreadable, [&](const auto& one) { return !shown.contains(one.first); });
 }
 
 void Core::apply_devices(const SwitchId& id, const FabricReading& reading) {
@@ -132,6 +134,7 @@ void Core::apply_devices(const SwitchId& id, const FabricReading& reading) {
             switches_.at(id)->unreadable[one.port] = name.error().message;
             continue;
         }
+        switches_.at(id)->unreadable.erase(one.port);
         if (!known) emit(switch_event("device.added", id, *name, "", where_text(one)));
         restore_quarantine(*name);
     }

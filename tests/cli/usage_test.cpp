@@ -72,8 +72,8 @@ TEST(Usage, HelpIsAlsoACommand) {
 
 TEST(Usage, EachCommandHasExamplesOfItsOwnAndPlainOptions) {
     EXPECT_NE(help_of({"--help"}).find("MEMTIDE_URL    "), std::string::npos);
-    for (const char* command : {"pool", "hosts", "switches", "devices", "topology", "compose", "release",
-                                "list", "show", "history", "events"}) {
+    for (const char* command : {"pool", "hosts", "switches", "devices", "tenants", "topology", "compose",
+                                "release", "list", "show", "history", "events"}) {
         const std::string help = help_of({command, "--help"});
         EXPECT_NE(help.find("Examples:\n  memtide "), std::string::npos) << help;
         EXPECT_NE(help.find(std::string(" ") + command), std::string::npos) << help;

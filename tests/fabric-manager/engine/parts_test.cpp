@@ -49,11 +49,35 @@ TEST(Parts, DryRunSaysWhereAndTakesNothing) {
     request.host = HostId("host0");
     request.size = kCxlGranule * 2;
     request.placement = spread();
-    const Outcome<Composition> plan = rig.manager->plan(request);
+    const Outcome<PlannedComposition> plan = rig.manager->plan(request);
     ASSERT_TRUE(plan);
-    EXPECT_EQ(plan->parts.size(), 2u);
+    EXPECT_EQ(plan->composition.parts.size(), 2u);
     EXPECT_TRUE(rig.manager->list({}).items.empty());
     EXPECT_EQ(rig.manager->pool().free, rig.manager->pool().capacity);
+}
+
+TEST(Parts, DefaultsOfTheConfigurationLimitWhatARequestLeavesOpen) {
+    Rig rig;
+    two_devices(rig);
+    rig.config.placement_defaults.all.max_percent_per_device = 50;
+    rig.start_ready();
+    CompositionRequest request;
+    request.host = HostId("host0");
+    request.size = kCxlGranule;
+    const Outcome<PlannedComposition> refused = rig.manager->plan(request);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, problem::kLimitExceeded);
+    ASSERT_FALSE(refused.error().excluded.empty());
+    EXPECT_NE(refused.error().excluded[0].detail.find("(the default)"), std::string::npos);
+    request.limits.max_percent_per_device = request.placement.max_percent_per_device = 100;
+    EXPECT_TRUE(rig.manager->plan(request));
+    request.may_loosen = false;
+    EXPECT_FALSE(rig.manager->plan(request));
+    request.size = kCxlGranule * 2;
+    const Outcome<PlannedComposition> plan = rig.manager->plan(request);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->composition.placement.max_percent_per_device, 50);
+    EXPECT_EQ(plan->composition.parts.size(), 2u);
 }
 
 TEST(Parts, InterleavedPartsAreOneRegionAndComeOnlineTogether) {

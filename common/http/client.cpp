@@ -6,16 +6,15 @@
 #include <optional>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 #include <sys/socket.h>
 
 #include "common/http/encode.h"
+#include "common/http/no_throw.h"
 #include "common/http/response_parser.h"
 #include "common/http/stream.h"
 
@@ -26,7 +25,6 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 struct Base {
     std::string host;  // as in the Host header; without the port for the resolver

@@ -6,14 +6,13 @@
 #include <exception>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 
 #include "common/http/encode.h"
+#include "common/http/no_throw.h"
 #include "common/log/log.h"
 
 namespace memtide::http {
@@ -23,7 +22,6 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kSmallBuffer = 4 << 10;  // of a connection that is idle: there may be thousands
 constexpr std::size_t kLargeBuffer = 64 << 10;
 constexpr milliseconds kLingerTime{2000};

@@ -4,11 +4,11 @@
 #include <charconv>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/http/no_throw.h"
 
 namespace memtide::http {
 
@@ -17,7 +17,6 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 using GenericSocket = asio::generic::stream_protocol::socket;
 
 std::unexpected<Error> cannot_listen(const std::string& address, const error_code& error) {

@@ -13,6 +13,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <fmt/format.h>
 
+#include "common/http/beast_text.h"
 #include "common/http/last_chunk.h"
 #include "common/http/target.h"
 
@@ -25,7 +26,6 @@ namespace {
 using Fields = beast::http::fields;
 using Message = beast::http::request<beast::http::string_body>;
 
-std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
 
 Headers copy_headers(const Fields& fields) {
     Headers headers;

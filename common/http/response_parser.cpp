@@ -8,6 +8,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "common/http/beast_text.h"
 #include "common/http/last_chunk.h"
 
 namespace memtide::http {
@@ -19,7 +20,6 @@ namespace {
 constexpr std::uint32_t kHeaderLimit = 64 << 10;
 constexpr std::uint64_t kBodyLimit = 64 << 20;
 
-std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
 
 }  // namespace
 

@@ -4,17 +4,16 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "common/http/connection.h"
 #include "common/http/hub.h"
 #include "common/http/listener.h"
+#include "common/http/no_throw.h"
 #include "common/log/log.h"
 
 namespace memtide::http {
@@ -24,7 +23,6 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 void admit(const std::shared_ptr<Hub>& hub, const Listener& listener, Connection::Socket socket,
            bool must_refuse = false) {

@@ -1,9 +1,9 @@
 #include "common/http/stream.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+
+#include "common/http/no_throw.h"
 
 namespace memtide::http {
 
@@ -12,7 +12,6 @@ using Status = tls::Session::Status;
 
 namespace {
 
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 Stream::Error error_of(Status status) {
     if (status == Status::kEnd) return asio::error::eof;

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <openssl/ec.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
+
+#include "common/tls/ip_address.h"
 
 namespace memtide::tls {
 namespace {
@@ -59,12 +60,6 @@ bool is_name(const std::string& text) {
                c == '.' || c == '_' || c == '*';
     });
 }
-bool is_address(const std::string& text) {
-    in6_addr parsed{};
-    return ::inet_pton(AF_INET, text.c_str(), &parsed) == 1 ||
-           ::inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
-}
-
 Result<std::string> alternative_names(const CertificateRequest& request) {
     std::string names;
     for (const std::string& name : request.dns_names) {
@@ -73,7 +68,7 @@ Result<std::string> alternative_names(const CertificateRequest& request) {
         names += (names.empty() ? "DNS:" : ",DNS:") + name;
     }
     for (const std::string& address : request.addresses) {
-        if (!is_address(address))
+        if (!is_ip_address(address))
             return fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is not an IP address", address));
         names += (names.empty() ? "IP:" : ",IP:") + address;
     }

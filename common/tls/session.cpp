@@ -5,20 +5,14 @@
 #include <climits>
 #include <cstring>
 
-#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
+#include "common/tls/ip_address.h"
 #include "common/tls/socket_bio.h"
 
 namespace memtide::tls {
 namespace {
-
-bool is_address(const std::string& name) {
-    in6_addr parsed{};
-    return ::inet_pton(AF_INET, name.c_str(), &parsed) == 1 ||
-           ::inet_pton(AF_INET6, name.c_str(), &parsed) == 1;
-}
 
 // OpenSSL takes int.
 int bounded(std::size_t size) { return static_cast<int>(std::min<std::size_t>(size, INT_MAX)); }
@@ -39,7 +33,7 @@ Session::Session(SSL_CTX* context, int fd, bool is_server, const std::string& se
         return;
     }
     SSL_set_connect_state(ssl_.get());
-    if (is_address(server_name)) {
+    if (is_ip_address(server_name)) {
         X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), server_name.c_str());
     } else if (!server_name.empty()) {
         SSL_set_tlsext_host_name(ssl_.get(), server_name.c_str());

@@ -42,7 +42,7 @@ Outcome request_abort(const ComponentContext& context, const fmapi::NoPayload&) 
     return done();
 }
 
-constexpr Row<ComponentContext> kRows[] = {
+constexpr Row<ComponentContext> kComponentRows[] = {
     row<fmapi::BackgroundOperationStatus, ComponentContext, background_status>(),
     row<fmapi::GetResponseMessageLimit, ComponentContext, get_response_limit>(),
     row<fmapi::SetResponseMessageLimit, ComponentContext, set_response_limit>(),
@@ -52,7 +52,7 @@ constexpr Row<ComponentContext> kRows[] = {
 }  // namespace
 
 std::optional<Outcome> run_common_command(Component& component, const fmapi::Message& request) {
-    for (const auto& candidate : kRows)
+    for (const auto& candidate : kComponentRows)
         if (candidate.opcode == request.opcode) return candidate.run({component}, request.payload);
     return std::nullopt;
 }

@@ -120,7 +120,7 @@ Outcome port_config(const SwitchContext& context, const fmapi::PpbConfigRequest&
     return done(fmapi::PpbConfigResponse{0});
 }
 
-constexpr Row<SwitchContext> kRows[] = {
+constexpr Row<SwitchContext> kPhysicalRows[] = {
     row<fmapi::IdentifySwitchDevice, SwitchContext, identify_switch>(),
     row<fmapi::GetPhysicalPortState, SwitchContext, port_state>(),
     row<fmapi::PhysicalPortControl, SwitchContext, port_control>(),
@@ -129,6 +129,6 @@ constexpr Row<SwitchContext> kRows[] = {
 
 }  // namespace
 
-std::span<const Row<SwitchContext>> physical_switch_commands() { return kRows; }
+std::span<const Row<SwitchContext>> physical_switch_commands() { return kPhysicalRows; }
 
 }  // namespace memtide::emul

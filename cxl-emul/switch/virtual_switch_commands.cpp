@@ -106,7 +106,7 @@ Outcome generate_aer(const SwitchContext& context, const fmapi::GenerateAerEvent
     return done();
 }
 
-constexpr Row<SwitchContext> kRows[] = {
+constexpr Row<SwitchContext> kVirtualRows[] = {
     row<fmapi::GetVirtualSwitchInfo, SwitchContext, vcs_info>(),
     row<fmapi::BindVppb, SwitchContext, bind>(),
     row<fmapi::UnbindVppb, SwitchContext, unbind>(),
@@ -115,6 +115,6 @@ constexpr Row<SwitchContext> kRows[] = {
 
 }  // namespace
 
-std::span<const Row<SwitchContext>> virtual_switch_commands() { return kRows; }
+std::span<const Row<SwitchContext>> virtual_switch_commands() { return kVirtualRows; }
 
 }  // namespace memtide::emul

@@ -17,6 +17,7 @@
 #include "common/base/ids.h"
 #include "common/daemon/exit_code.h"
 #include "common/tls/authority.h"
+#include "fabric-manager/app/exit_with.h"
 
 namespace memtide::fm {
 namespace {
@@ -31,10 +32,6 @@ struct CertsOptions {
     std::uint64_t days = 365;
 };
 
-int failure(const Error& error) {
-    fmt::print(stderr, "memtide-fabric-manager: {}\n", error.message);
-    return error.code == ErrorCode::kInvalidArgument ? daemon::kExitUsage : daemon::kExitFailure;
-}
 
 std::chrono::seconds days(std::uint64_t count) { return std::chrono::hours(24 * count); }
 
@@ -181,7 +178,7 @@ void add_certs_commands(CLI::App& app, std::function<int()>& command) {
         one->callback([options, run, &command] {
             command = [options, run] {
                 const auto done = run(*options);
-                return done ? daemon::kExitOk : failure(done.error());
+                return done ? daemon::kExitOk : exit_with(done.error());
             };
         });
         return one;

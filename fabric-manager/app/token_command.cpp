@@ -14,6 +14,7 @@
 #include "common/base/table.h"
 #include "common/daemon/exit_code.h"
 #include "fabric-manager/app/config.h"
+#include "fabric-manager/app/exit_with.h"
 #include "fabric-manager/rest/text.h"
 #include "fabric-manager/security/token_file.h"
 
@@ -32,10 +33,6 @@ struct TokenOptions {
     std::string id;
 };
 
-int failure(const Error& error) {
-    fmt::print(stderr, "memtide-fabric-manager: {}\n", error.message);
-    return daemon::kExitFailure;
-}
 int usage(const std::string& what) {
     fmt::print(stderr, "memtide-fabric-manager: {}\n", what);
     return daemon::kExitUsage;
@@ -101,14 +98,14 @@ int create(const TokenOptions& options) {
     // First the file: a token that nobody has could only be revoked again.
     if (!options.out.empty())
         if (const auto written = write_private(options.out, token.text + "\n"); !written)
-            return failure(written.error());
+            return exit_with(written.error());
     const auto added = edit_tokens(*path, [&](Tokens& tokens) -> Result<> {
         tokens.push_back(*std::move(record));
         return {};
     });
     if (!added) {
         if (!options.out.empty()) ::unlink(options.out.c_str());
-        return failure(added.error());
+        return exit_with(added.error());
     }
     if (options.out.empty()) fmt::print("{}\n", token.text);
     fmt::print(stderr, "token {} is in {}{}\n", token.id, *path,
@@ -120,7 +117,7 @@ int list(const TokenOptions& options) {
     const auto path = tokens_path(options);
     if (!path) return usage(path.error().message);
     const auto tokens = load_tokens(*path);
-    if (!tokens) return failure(tokens.error());
+    if (!tokens) return exit_with(tokens.error());
     const Time now = std::chrono::system_clock::now();
     Table table({"ID", "ROLE", "FOR", "CREATED", "EXPIRES", "NOTE"});
     for (const TokenRecord& token : *tokens) {
@@ -143,7 +140,7 @@ int revoke(const TokenOptions& options) {
         if (std::erase_if(tokens, [&](const TokenRecord& token) { return token.id == id; }) > 0) return {};
         return fail(ErrorCode::kNotFound, fmt::format("there is no token {} in {}", id, *path));
     });
-    if (!removed) return failure(removed.error());
+    if (!removed) return exit_with(removed.error());
     fmt::print(stderr, "token {} is revoked; a running manager takes notice within two seconds\n", id);
     return daemon::kExitOk;
 }

@@ -1,6 +1,6 @@
 // fm-recovery: cold start with 100,000 compositions that are Online: from opening the state file (checked,
-// with the checksum of every row) to ready, which takes having read every switch. 200 switches without a wire
-// (the engine's own fake), each with 2 hosts and 32 MLDs of 16 LDs; all in one process. After ready all
+// with the checksum of every row) to ready, which takes having read every switch. 200 switches without a wire,
+// all in one process. After ready all
 // compositions must still be Online. `store_seconds` is the share of opening and loading the state file; the
 // same for a damaged one, recovered from snapshot and log.
 //
@@ -10,115 +10,42 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <future>
 #include <thread>
 
 #include <boost/asio/io_context.hpp>
+#include <fmt/format.h>
 
 #include "common/log/log.h"
 #include "fabric-manager/engine/manager.h"
+#include "fabric-manager/store/store.h"
+#include "tests/bench/bound_fabric.h"
 #include "tests/bench/figure.h"
-#include "tests/bench/store_life.h"
-#include "tests/fabric-manager/engine/fake_switch.h"
 #include "tests/integration/temp_folder.h"
 
 namespace memtide::bench {
 namespace {
 
-constexpr int kVppbs = 250;  // a host
-constexpr int kMlds = 32;
-constexpr int kLds = 16;
 constexpr int kRuns = 5;
-constexpr std::uint64_t kEventsEach = 500;
-constexpr std::uint64_t kUnit = 256U << 20U;
 
-struct Fabric {
-    Fabric(boost::asio::io_context& io, int count) {
-        for (int n = 0; n < count; ++n) {
-            auto one = std::make_shared<fm::FakeSwitch>(io.get_executor());
-            one->add_hosts(kVppbs);
-            for (int mld = 0; mld < kMlds; ++mld) {
-                const auto port = static_cast<std::uint8_t>(2 + mld);
-                one->add_mld(port, std::vector<std::uint64_t>(kLds, 1));
-                // Serial numbers are one of a kind over all switches.
-                const std::uint64_t own = static_cast<std::uint64_t>(n) << 40U;
-                one->port(port).serial += own;
-                for (fm::FakeLd& ld : one->port(port).lds) ld.serial += own;
-            }
-            const std::string number = std::to_string(n);
-            const SwitchId id("switch" + number);
-            for (std::uint8_t vcs : {std::uint8_t{0}, std::uint8_t{1}})
-                config.hosts.push_back({HostId("host" + number + (vcs == 0 ? "a" : "b")), {{id, vcs}}});
-            config.switches.push_back({id, "fake://switch" + number});
-            clients[id] = one;
-            switches.push_back(std::move(one));
-        }
+// Over all pages.
+std::size_t count_online(const fm::Manager& manager) {
+    fm::CompositionQuery query;
+    query.state = fm::CompositionState::kOnline;
+    query.limit = 1000;
+    std::size_t found = 0;
+    for (;;) {
+        const fm::CompositionPage page = manager.list(query);
+        found += page.items.size();
+        if (!page.next) return found;
+        query.after = *page.next;
     }
-    fm::ManagerConfig config;
-    fm::FmApiClients clients;
-    std::vector<std::shared_ptr<fm::FakeSwitch>> switches;
-};
-
-// Binds the n-th LD of the switch, and says what the journal has about it.
-fm::Composition bound(Fabric& fabric, int n, int index, std::uint64_t sequence) {
-    const std::uint8_t vcs = index < kVppbs ? 0 : 1;
-    const auto vppb = static_cast<std::uint8_t>(index % kVppbs);
-    const auto port = static_cast<std::uint8_t>(2 + index / kLds);
-    const auto ld = static_cast<std::uint16_t>(index % kLds);
-    fm::FakeSwitch& one = *fabric.switches[static_cast<std::size_t>(n)];
-    fmapi::Vppb& at = one.vppb(vcs, vppb);
-    at.binding = fmapi::VppbBinding::kBoundLd;
-    at.port = port;
-    at.ld = static_cast<std::uint8_t>(ld);
-    fm::Composition c = composition(sequence, 5);
-    c.revision = 1;
-    c.phase_started = {};
-    c.host = HostId("host" + std::to_string(n) + (vcs == 0 ? "a" : "b"));
-    c.size = Bytes{kUnit};
-    fm::Part& part = c.parts[0];
-    part.memory = {DeviceId(fmt::format("mld-{:016x}", one.port(port).serial)), LdId{ld}};
-    part.serial = SerialNumber{one.port(port).lds[ld].serial};
-    part.port = port;
-    part.size = c.size;
-    part.where = {SwitchId("switch" + std::to_string(n)), vcs, vppb};
-    return c;
-}
-
-Result<> apply(fm::Store& store, fm::Mutation mutation) {
-    std::promise<Result<>> done;
-    store.apply(std::move(mutation), [&](Result<> result) { done.set_value(std::move(result)); });
-    return done.get_future().get();
-}
-
-Result<> make_state(Fabric& fabric, const std::string& path) {
-    auto store = fm::open_sqlite_store({.path = path});
-    if (!store) return std::unexpected(store.error());
-    std::uint64_t sequence = 0;
-    for (int n = 0; n < static_cast<int>(fabric.switches.size()); ++n) {
-        fm::Mutation many;
-        for (int i = 0; i < 2 * kVppbs; ++i)
-            many.compositions.push_back({bound(fabric, n, i, ++sequence), false});
-        for (std::uint64_t i = 0; i < kEventsEach; ++i) {
-            fm::Event event;
-            event.id = static_cast<std::uint64_t>(n) * (kEventsEach) + i + 1;
-            event.type = "composition.state";
-            event.host = HostId("host" + std::to_string(n) + "a");
-            event.detail = "one of many events that are kept for those who come back";
-            many.events.push_back(std::move(event));
-        }
-        if (Result<> ok = apply(**store, std::move(many)); !ok) return ok;
-    }
-    return {};
 }
 
 // Seconds from the start to ready.
-Result<double> start(boost::asio::io_context& io, Fabric& fabric, const std::string& path) {
+Result<double> start(boost::asio::io_context& io, const BoundFabric& fabric, const std::string& path) {
     const auto began = std::chrono::steady_clock::now();
-    auto store = fm::open_sqlite_store({.path = path});
-    if (!store) return std::unexpected(store.error());
     metrics::Registry metrics;
-    auto manager =
-        fm::Manager::open(io.get_executor(), fabric.config, *std::move(store), fabric.clients, metrics);
+    auto manager = fabric.open(io, path, metrics);
     if (!manager) return std::unexpected(manager.error());
     (*manager)->start();
     io.restart();
@@ -126,14 +53,11 @@ Result<double> start(boost::asio::io_context& io, Fabric& fabric, const std::str
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     // What it thinks of them after everything it has to do at once.
     io.run_for(std::chrono::milliseconds(200));
-    fm::CompositionQuery online;
-    online.state = fm::CompositionState::kOnline;
-    online.limit = 1'000'000;
-    const std::size_t found = (*manager)->list(online).items.size();
+    const std::size_t found = count_online(**manager);
     manager->reset();
     io.restart();
     while (io.poll() != 0) io.restart();
-    if (found != fabric.switches.size() * 2 * kVppbs)
+    if (found != fabric.compositions())
         return fail(ErrorCode::kInternal, fmt::format("only {} compositions are Online", found));
     return took.count();
 }
@@ -175,8 +99,8 @@ Result<> repeat(const std::string& figure, const std::function<Result<double>()>
 
 Result<> measure(const std::string& path, int switches) {
     boost::asio::io_context io(1);
-    Fabric fabric(io, switches);
-    if (Result<> ok = make_state(fabric, path); !ok) return ok;
+    BoundFabric fabric(io, switches);
+    if (Result<> ok = fabric.bind(BoundFabric::kMostBound, path); !ok) return ok;
     if (Result<> ok = repeat("store_seconds", [&] { return open_and_load(path); }); !ok) return ok;
     const auto damaged = [&] {
         std::filesystem::remove(path + ".snapshot");

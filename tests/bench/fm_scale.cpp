@@ -1,6 +1,6 @@
 // fm-scale: what a manager of 10,000 hosts, 2,000 devices and 100,000 logical devices takes: time for a
-// placement decision, for a page of the inventory, asked for over HTTP on the loopback, and memory. The
-// switches are in this process, and so is what they take.
+// placement decision, for a page of the inventory, asked for over HTTP on the loopback, and memory; and what a
+// composition costs beside 1,000 and 100,000 others. The switches are in this process, and so is what they take.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +20,7 @@
 #include "common/log/log.h"
 #include "common/metrics/process.h"
 #include "fabric-manager/rest/api.h"
+#include "tests/bench/cycle_cost.h"
 #include "tests/bench/figure.h"
 #include "tests/bench/large_fabric.h"
 
@@ -125,14 +126,19 @@ void measure_placement(fm::Manager& manager) {
     print_figure(kBench, "placement_p99_us", "us", p99);
 }
 
-int run() {
-    log::set_level(log::Level::kError);
+void measure_fabric() {
     boost::asio::io_context io(1);
     LargeFabric fabric(io, {});
     fabric.wait_until_ready();
     measure_placement(fabric.manager());
     measure_pages(io, fabric);
     print_figure(kBench, "rss_mb", "MB", {metrics::resident_bytes(getpid()) / 1e6});
+}
+
+int run() {
+    log::set_level(log::Level::kError);
+    measure_fabric();
+    measure_cycle_cost();
     return EXIT_SUCCESS;
 }
 

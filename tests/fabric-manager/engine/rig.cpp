@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{20};
 
-// Follows the desired state until the manager goes.
+}  // namespace
+
 boost::asio::awaitable<void> follow(Manager* manager, std::shared_ptr<bool> alive,
                                     std::shared_ptr<FakeAgent> agent, std::shared_ptr<FakeSwitch> fabric) {
     std::optional<std::uint64_t> seen;
@@ -28,8 +29,6 @@ boost::asio::awaitable<void> follow(Manager* manager, std::shared_ptr<bool> aliv
         if (!*alive || (!accepted && accepted.error().kind == ErrorCode::kCancelled)) co_return;
     }
 }
-
-}  // namespace
 
 ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
     ++reports;

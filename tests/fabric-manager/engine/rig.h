@@ -32,6 +32,10 @@ struct FakeAgent {
     ObservedReport act(FakeSwitch& fabric, const DesiredState& desired);
 };
 
+// Follows the desired state of its host until the manager goes, and *alive becomes false with it.
+boost::asio::awaitable<void> follow(Manager* manager, std::shared_ptr<bool> alive,
+                                    std::shared_ptr<FakeAgent> agent, std::shared_ptr<FakeSwitch> fabric);
+
 // A manager between a fake switch and fake agents, on a store on the disk that outlives it.
 class Rig {
   public:

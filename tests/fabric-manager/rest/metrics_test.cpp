@@ -54,6 +54,11 @@ std::map<std::string, Family> families(const std::string& text) {
     return result;
 }
 
+std::string file_text(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 class Metrics : public testing::Test {
   protected:
     void SetUp() override {
@@ -82,8 +87,7 @@ TEST_F(Metrics, NamesSayWhatTheyMeasureInWhichUnit) {
     const std::regex name_pattern("(memtide|process)_[a-z0-9_]+");
     const auto all = families(scrape());
     EXPECT_GE(all.size(), 15U);
-    std::ifstream page(std::string(MEMTIDE_SOURCE_DIR) + "/docs/metrics.md");
-    const std::string documented{std::istreambuf_iterator<char>(page), {}};
+    const std::string documented = file_text(std::string(MEMTIDE_SOURCE_DIR) + "/docs/metrics.md");
     for (const auto& [name, family] : all) {
         EXPECT_THAT(documented, HasSubstr("`" + name + "`"));
         EXPECT_TRUE(std::regex_match(name, name_pattern)) << name;
@@ -92,6 +96,27 @@ TEST_F(Metrics, NamesSayWhatTheyMeasureInWhichUnit) {
         EXPECT_EQ(name.find("_ms"), std::string::npos) << name << ": seconds are the unit of time";
         EXPECT_TRUE(family.type != "histogram" || name.ends_with("_seconds")) << name;
     }
+}
+
+// Whoever is woken by an alert finds it in the documentation, and what it looks at is measured.
+TEST(Alerts, AreOfDocumentedMetricsAndSayWhatToDo) {
+    const std::string source = MEMTIDE_SOURCE_DIR;
+    const std::string rules = file_text(source + "/config/prometheus/memtide-alerts.yaml");
+    const std::string metrics = file_text(source + "/docs/metrics.md");
+    const std::string operations = file_text(source + "/docs/operations.md");
+    const auto each = [&](const char* pattern, auto check) {
+        const std::regex regex(pattern);
+        int found = 0;
+        for (auto it = std::sregex_iterator(rules.begin(), rules.end(), regex); it != std::sregex_iterator(); ++it, ++found)
+            check((*it)[1].str());
+        return found;
+    };
+    EXPECT_GE(each("(memtide_[a-z0-9_]+?)(_bucket)?[^a-z0-9_]",
+                   [&](const std::string& name) { EXPECT_THAT(metrics, HasSubstr("`" + name + "`")); }),
+              9);
+    EXPECT_GE(each("alert: ([A-Za-z]+)",
+                   [&](const std::string& name) { EXPECT_THAT(operations, HasSubstr("| " + name + " |")); }),
+              9);
 }
 
 TEST_F(Metrics, LabelsComeFromSmallSetsWhateverClientsSend) {

@@ -1,21 +1,13 @@
 #include <algorithm>
 
 #include "cxl-emul/switch/command_table.h"
+#include "cxl-emul/switch/link_values.h"
 
 // Multi-headed device command set (CXL 3.1, 7.6.7.5). Every head answers the same: the port number of head n
 // is n here.
 namespace memtide::emul {
 
 using fmapi::ReturnCode;
-
-namespace {
-
-constexpr std::uint8_t kLanes = 16;
-constexpr std::uint8_t kSpeedsUpTo32GTs = 0x1f;
-constexpr std::uint8_t k32GTs = 5;
-constexpr std::uint8_t kLtssmL0 = 4;
-
-}  // namespace
 
 Outcome multi_headed_info(const DeviceContext& context, const fmapi::GetMultiHeadedInfoRequest& request) {
     const DeviceConfig& config = context.device().config;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cxl-emul/switch/command_table.h"
+#include "cxl-emul/switch/link_values.h"
 #include "cxl-emul/switch/port_config_space.h"
 
 // Physical switch command set (CXL 3.1, 7.6.7.1).
@@ -10,12 +11,7 @@ namespace {
 using fmapi::ReturnCode;
 
 constexpr std::uint8_t kManagementPort = 0xff;  // requests come in beside the switch's ports
-constexpr std::uint8_t kLanes = 16;
-constexpr std::uint8_t kSpeedsUpTo32GTs = 0x1f;
-constexpr std::uint8_t k32GTs = 5;
 constexpr std::uint8_t kCxl20Mode = 1u << 1;
-constexpr std::uint8_t kLtssmDetect = 0;
-constexpr std::uint8_t kLtssmL0 = 4;
 
 Outcome identify_switch(const SwitchContext& context, const fmapi::NoPayload&) {
     const SwitchModel& model = context.model;

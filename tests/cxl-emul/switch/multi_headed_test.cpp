@@ -53,8 +53,8 @@ class MultiHeaded : public testing::Test {
         if (answer.started) finish(switches[n], *answer.started, ReturnCode::kSuccess);
         return answer.response;
     }
-    fmapi::Message tunnelled(std::size_t n, std::uint8_t id, fmapi::TunnelTarget target, fmapi::MctpType type,
-                             const fmapi::Message& inside) {
+    static fmapi::Message tunnelled(std::uint8_t id, fmapi::TunnelTarget target, fmapi::MctpType type,
+                                    const fmapi::Message& inside) {
         return fmapi::make_request(
             Opcode::kTunnelManagementCommand, 0,
             fmapi::encode(fmapi::TunnelRequest{id, target, type, fmapi::encode_message(inside)}));
@@ -67,15 +67,15 @@ class MultiHeaded : public testing::Test {
     fmapi::Message at_head(std::size_t n, const typename Command::Request& request = {}) {
         const fmapi::Message inside = fmapi::make_request(Command::kOpcode, 0, fmapi::encode(request));
         return opened(
-            at_switch(n, tunnelled(n, kPort, fmapi::TunnelTarget::kPort, fmapi::MctpType::kFmApi, inside)));
+            at_switch(n, tunnelled(kPort, fmapi::TunnelTarget::kPort, fmapi::MctpType::kFmApi, inside)));
     }
     // Empty when the head does not let it through.
     template <typename Command>
     std::optional<fmapi::Message> at_ld(std::size_t n, std::uint8_t ld) {
         const fmapi::Message inside = fmapi::make_request(Command::kOpcode, 0, {});
-        const fmapi::Message answer = opened(at_switch(
-            n, tunnelled(n, kPort, fmapi::TunnelTarget::kPort, fmapi::MctpType::kFmApi,
-                         tunnelled(n, ld, fmapi::TunnelTarget::kLd, fmapi::MctpType::kCci, inside))));
+        const fmapi::Message answer = opened(
+            at_switch(n, tunnelled(kPort, fmapi::TunnelTarget::kPort, fmapi::MctpType::kFmApi,
+                                   tunnelled(ld, fmapi::TunnelTarget::kLd, fmapi::MctpType::kCci, inside))));
         if (answer.return_code != ReturnCode::kSuccess) return std::nullopt;
         return opened(answer);
     }

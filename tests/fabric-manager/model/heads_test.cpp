@@ -10,7 +10,7 @@
 
 #include "fabric-manager/model/inventory.h"
 
-namespace memtide::fm {
+namespace memtide::fm::heads {
 namespace {
 
 using testing::HasSubstr;
@@ -330,4 +330,4 @@ TEST_P(HeadsProperty, BooksAreRightAfterEveryOperation) {
 INSTANTIATE_TEST_SUITE_P(Seeds, HeadsProperty, ::testing::Range(1u, 21u));
 
 }  // namespace
-}  // namespace memtide::fm
+}  // namespace memtide::fm::heads

@@ -125,6 +125,9 @@ struct FaultCase {
     const char* name;
     Fault fault;
 };
+// Without it GoogleTest prints the bytes, an address among them, and CTest sees another name at each build.
+void PrintTo(const FaultCase& one, std::ostream* out) { *out << one.name; }
+
 class LyingSwitch : public SwitchFaults, public testing::WithParamInterface<FaultCase> {
   protected:
     void TearDown() override {

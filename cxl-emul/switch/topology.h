@@ -33,12 +33,16 @@ struct VcsConfig {
 
 enum class DeviceKind { kSld, kMld };
 
+// What comes of a sanitize: the media is erased; success although nothing was done; an error.
+enum class SanitizeEffect { kErases, kDoesNothing, kFails };
+
 struct DeviceConfig {
     DeviceId name;
     DeviceKind kind = DeviceKind::kSld;
     SerialNumber serial;
     Bytes size;
     Bytes granularity = kCxlGranule;  // of an MLD's allocations
+    SanitizeEffect sanitize = SanitizeEffect::kErases;
     std::vector<Bytes> lds;           // an MLD's allocation per LD after power-on, 0 = none; empty for an SLD
 
     // What the host that gets the LD sees: serial + 1 + ld for an MLD, serial itself for an SLD.

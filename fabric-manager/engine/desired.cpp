@@ -40,4 +40,10 @@ std::vector<DesiredRegion> desired_regions(const Composition& c) {
     return result;
 }
 
+bool is_unused(const Composition& c, std::uint32_t region) {
+    return !c.adopted && std::ranges::none_of(c.parts, [&](const Part& part) {
+        return part.region == region && !part.boot_id.empty();
+    });
+}
+
 }  // namespace memtide::fm

@@ -11,4 +11,8 @@ namespace memtide::fm {
 // bound, offline as soon as one of them has to go, nothing before and after. Pure.
 std::vector<DesiredRegion> desired_regions(const Composition& composition);
 
+// Whether no host has used the region since it was composed: only then can reading show that it was erased.
+// What was found bound is not known to be unused. Pure.
+bool is_unused(const Composition& composition, std::uint32_t region);
+
 }  // namespace memtide::fm

@@ -234,6 +234,9 @@ Async<> Core::retry_quarantined(LdAddress address) {
     const Device* device = inventory_.device(address.device);
     const LogicalDevice* ld = inventory_.ld(address);
     if (device == nullptr || ld == nullptr || ld->use != LdUse::kQuarantined) co_return;
+    // Its device has said before that it was erased, and it was not.
+    const auto known = quarantine_.find(ld->serial);
+    if (ld->owner || (known != quarantine_.end() && known->second.is_held())) co_return;
     const SwitchId switch_id = device->switch_id;
     const QuarantineRecord record{ld->serial, ld->size, {}, true};
     const Target target = target_of(address, device->port);

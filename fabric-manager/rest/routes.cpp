@@ -16,6 +16,7 @@ std::span<const Route> routes() {
         Route{"GET", "/v1/devices", "listDevices", list_devices, kReadFabric,
               "limit page switch kind present host"},
         Route{"GET", "/v1/devices/{device}", "getDevice", get_device, kReadFabric},
+        Route{"DELETE", "/v1/quarantine/{serial}", "liftQuarantine", lift_quarantine, kForceRelease},
         Route{"GET", "/v1/topology", "getTopology", get_topology, kReadFabric},
 
         Route{"POST", "/v1/compositions", "createComposition", create_composition, kChangeCompositions,

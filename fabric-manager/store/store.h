@@ -17,13 +17,17 @@
 
 namespace memtide::fm {
 
-// Memory that could not be erased: it stays out of the pool until it could be. That memory *is* erased is
-// never stored: nobody knows what happens to it while the manager does not look.
+// Memory that could not be erased: it stays out of the pool until it could be, or, when a host found it not
+// erased although its device had said so, until an operator says so. That memory *is* erased is never stored:
+// nobody knows what happens to it while the manager does not look.
 struct QuarantineRecord {
     SerialNumber serial;
     Bytes size;
-    std::string detail;   // why
+    std::string detail;   // why; begins with kNotErased when the device's word is worth nothing
     bool lifted = false;  // in a mutation: remove the record
+
+    static constexpr std::string_view kNotErased = "not-erased: ";
+    [[nodiscard]] bool is_held() const { return detail.starts_with(kNotErased); }
 };
 
 struct IdempotencyRecord {

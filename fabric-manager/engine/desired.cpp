@@ -27,7 +27,7 @@ std::vector<DesiredRegion> desired_regions(const Composition& c) {
         const bool online =
             std::ranges::all_of(parts, [](const Part* part) { return is_to_be_online(*part); });
         if (!offline && !online) continue;
-        DesiredRegion region{{c.id, number}, {}, {}, !offline, false, std::nullopt};
+        DesiredRegion region{{c.id, number}, {}, {}, !offline, false, std::nullopt, std::nullopt};
         for (const Part* part : parts) {
             if (!is_to_be_online(*part) && !is_to_be_offline(*part)) continue;
             region.serials.push_back(part->serial);

@@ -23,9 +23,9 @@ bool was_not_erased(const Part& part) { return part.reason && part.reason->code 
 // of its region go with it. Other memory takes its place when there is some, else the composition fails.
 Async<Core::Progress> Core::not_erased_step(PartRef ref) {
     const AgentView agent = agent_view(ref);
-    // A host that restarted since it got the memory may have written to it itself.
-    const std::optional<std::string> boot = ref.job().boot_at_bind;
-    const bool proven = !boot || *boot == agent.boot_id;
+    // A host that restarted since it got the memory may have written to it itself; after a restart of the
+    // manager that is not known. Nobody is accused then: it is given back, erased, and handed out anew.
+    const bool proven = ref.job().boot_at_bind == agent.boot_id;
     const std::string said = agent.region && agent.region->error ? agent.region->error->detail : std::string();
     std::vector<PartId> claimed;
     bool quarantined = false;
@@ -35,9 +35,9 @@ Async<Core::Progress> Core::not_erased_step(PartRef ref) {
         part.reason = proven ? Reason{"not-erased",
                                       fmt::format("its host found it not erased, and it is kept out of the pool{}{}",
                                                   said.empty() ? "" : ": ", said)}
-                             : Reason{"host-rebooted", "its host restarted before the memory was online, so that "
-                                                       "it cannot be known whether it was erased: it is erased "
-                                                       "again"};
+                             : Reason{"not-verified",
+                                      "its host found it not erased, and may have written to it before a restart "
+                                      "(of the host, or of this manager): it is erased again"};
         quarantined = proven && part.serial.value != 0;
         end_step(draft.c, part.number, "online", now(), part.reason->code);
         if (quarantined)
@@ -51,7 +51,6 @@ Async<Core::Progress> Core::not_erased_step(PartRef ref) {
         }
         const Part failing = part;
         Bytes missing = failing.release_requested ? Bytes{} : failing.size;
-        give_back(draft.c, part);
         for (Part& mate : draft.c.parts) {
             if (mate.region != failing.region || !is_lasting(mate)) continue;
             missing += mate.size;
@@ -59,6 +58,7 @@ Async<Core::Progress> Core::not_erased_step(PartRef ref) {
         }
         claimed = replace_not_erased(draft, missing);
         if (claimed.empty() && missing.value != 0) note_failure(draft);
+        give_back(draft.c, draft.part());
         return true;
     };
     const Progress progress = co_await advance(ref, std::move(change));

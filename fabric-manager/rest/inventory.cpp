@@ -142,9 +142,9 @@ Answer lift_quarantine(Context& context, http::Request request) {
                                  ErrorCode::kNotFound});
     const Outcome<> lifted = co_await context.manager.lift_quarantine(*serial);
     if (!lifted) co_return answer(lifted.error());
-    http::Response response;
-    response.status = 204;
-    co_return response;
+    boost::json::object body;
+    body["serial"] = format_serial(*serial);
+    co_return answer(200, body);
 }
 
 Answer get_topology(Context& context, http::Request) {

@@ -35,6 +35,7 @@ class Described : public Fabric {
         const std::map<std::string, std::string> there{{"{host}", "host0"},
                                                        {"{switch}", "switch0"},
                                                        {"{device}", device()},
+                                                       {"{serial}", "0x4d54000100000001"},
                                                        {"{id}", id_},
                                                        {"{tenant}", "blue"}};
         for (const auto& [name, value] : there)

@@ -210,8 +210,26 @@ TEST_F(NotErased, HostThatRestartedMeanwhileProvesNothing) {
     rig.agents[0]->reboots_at_read_back = "boot-2";
     soil(rig, "host0", 1);
     const Composition c = rig.online("host0", 1);
-    EXPECT_EQ(c.parts[0].reason->code, "host-rebooted");
+    EXPECT_EQ(c.parts[0].reason->code, "not-verified");
     EXPECT_EQ(quarantined(), Bytes{});
+    EXPECT_EQ(rig.wrong(), kNone);
+}
+
+TEST_F(NotErased, ManagerThatRestartedMeanwhileAccusesNobodyAndFindsOutAtTheNextBind) {
+    rig.agents[0]->enabled = false;
+    start(1);
+    rig.report(*rig.agents[0]);
+    const SerialNumber dirty = soil(rig, "host0", 1);
+    const CompositionId id = rig.create("host0", 1)->composition.id;
+    ASSERT_TRUE(rig.reaches(id, kOnlining));
+    rig.kill();
+    rig.agents[0]->enabled = true;
+    rig.start_ready();
+    EXPECT_EQ(reach(id, kFailed).reason->code, "not-verified");
+    EXPECT_EQ(quarantined(), Bytes{});
+    EXPECT_EQ(reach(rig.create("host0", 1)->composition.id, kFailed).reason->code, "not-erased");
+    EXPECT_EQ(quarantined(), kCxlGranule);
+    EXPECT_TRUE(ld_with(*rig.fabric, dirty)->stale);
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
@@ -253,8 +271,10 @@ TEST_F(NotErased, ReportAboutAnLdOfAnotherRegionIsRefused) {
     const Composition c = rig.create("host0", 1)->composition;
     ASSERT_TRUE(rig.reaches(c.id, kOnlining));
     ObservedReport report{"1.0", "boot-1", 0, {}, {}, {}, {}};
-    report.regions.push_back({{c.id, 0}, {rig.get(c.id).parts[0].serial}});
-    report.regions[0].not_erased = {SerialNumber{42}};
+    ObservedRegion& region = report.regions.emplace_back();
+    region.id = {c.id, 0};
+    region.serials = {rig.get(c.id).parts[0].serial};
+    region.not_erased = {SerialNumber{42}};
     EXPECT_FALSE(rig.run(rig.manager->observed(HostId("host0"), report)));
     EXPECT_EQ(quarantined(), Bytes{});
 }
@@ -275,7 +295,7 @@ TEST(DesiredRegions, WhatWasFoundBoundOrOnlineOnceIsNotUnused) {
     EXPECT_FALSE(is_unused(c, 0));
 }
 
-TEST(NextStep, NotErasedComesBeforeEverythingElseOfAPartThatIsComingUp) {
+TEST(NotErasedStep, ComesBeforeEverythingElseOfAPartThatIsComingUp) {
     Part part;
     part.serial = SerialNumber{7};
     AgentView agent;

@@ -281,6 +281,7 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Outcome<Created>> do_create(CompositionRequest request, std::optional<IdempotencyKey> key);
     Async<Outcome<Composition>> do_release(EntryPtr entry, bool force, Precondition precondition);
     Async<std::optional<Outcome<Created>>> replay(const IdempotencyKey& key);
+    void bind_at_once(const EntryPtr& entry, Draft& draft) const;
     PlacementRequest placement_request(const CompositionRequest& request) const;
     PlacementRequest request_for_more(const Composition& c, Bytes missing) const;
     Composition draft_composition(CompositionRequest request, Plan plan, Time began);
@@ -308,6 +309,7 @@ class Core : public std::enable_shared_from_this<Core> {
     void show_events(const std::vector<Event>& events);
     void trim_events(Mutation& mutation);
     static Event state_event(const Draft& draft);
+    static void add_state_events(const Composition& before, const Draft& draft, Mutation& mutation);
     // --- history.cpp ---
     Async<Result<std::vector<Event>>> read_events(EventQuery query);
 

@@ -1,7 +1,6 @@
 #include "fabric-manager/engine/desired.h"
 
 #include <algorithm>
-#include <map>
 
 namespace memtide::fm {
 
@@ -16,26 +15,31 @@ bool is_to_be_offline(const Part& part) {
 
 }  // namespace
 
+std::optional<DesiredRegion> desired_region(const Composition& c, std::uint32_t number) {
+    DesiredRegion region{{c.id, number}, {}, {}, true, false, std::nullopt, std::nullopt};
+    bool all_online = true;
+    for (const Part& part : c.parts) {
+        if (part.region != number || is_end(part.state)) continue;
+        const bool offline = is_to_be_offline(part);
+        if (!is_to_be_online(part)) all_online = false;
+        if (offline) region.online = false;
+        if (!offline && !is_to_be_online(part)) continue;
+        region.serials.push_back(part.serial);
+        region.size += part.size;
+        region.force = region.force || part.forced;
+        if (part.drain_deadline) region.drain_deadline = part.drain_deadline;
+    }
+    if (region.serials.empty() || (region.online && !all_online)) return std::nullopt;
+    return region;
+}
+
 std::vector<DesiredRegion> desired_regions(const Composition& c) {
-    std::map<std::uint32_t, std::vector<const Part*>> regions;
-    for (const Part& part : c.parts)
-        if (!is_end(part.state)) regions[part.region].push_back(&part);
     std::vector<DesiredRegion> result;
-    for (const auto& [number, parts] : regions) {
-        const bool offline =
-            std::ranges::any_of(parts, [](const Part* part) { return is_to_be_offline(*part); });
-        const bool online =
-            std::ranges::all_of(parts, [](const Part* part) { return is_to_be_online(*part); });
-        if (!offline && !online) continue;
-        DesiredRegion region{{c.id, number}, {}, {}, !offline, false, std::nullopt, std::nullopt};
-        for (const Part* part : parts) {
-            if (!is_to_be_online(*part) && !is_to_be_offline(*part)) continue;
-            region.serials.push_back(part->serial);
-            region.size += part->size;
-            region.force = region.force || part->forced;
-            if (part->drain_deadline) region.drain_deadline = part->drain_deadline;
-        }
-        result.push_back(std::move(region));
+    for (auto part = c.parts.begin(); part != c.parts.end(); ++part) {
+        const bool seen = std::any_of(c.parts.begin(), part,
+                                      [&](const Part& other) { return other.region == part->region; });
+        if (seen) continue;
+        if (auto region = desired_region(c, part->region)) result.push_back(*std::move(region));
     }
     return result;
 }

@@ -71,6 +71,17 @@ std::uint64_t Core::tell_agent(const Composition& before, Draft& draft, Mutation
     return revision;
 }
 
+// A composition that is bound at once was Pending all the same.
+void Core::add_state_events(const Composition& before, const Draft& draft, Mutation& mutation) {
+    Event event = state_event(draft);
+    if (before.revision == 0 && draft.c.state == CompositionState::kBinding) {
+        Event first = event;
+        first.state = std::string(to_string(CompositionState::kPending));
+        mutation.events.push_back(std::move(first));
+    }
+    mutation.events.push_back(std::move(event));
+}
+
 Async<Result<>> Core::journal(EntryPtr entry, Change change, std::uint32_t number) {
     const AsyncMutex::Lock lock = co_await entry->journal.lock();
     if (stopping_) co_return fail(ErrorCode::kCancelled, "the manager is stopping");
@@ -84,7 +95,7 @@ Async<Result<>> Core::journal(EntryPtr entry, Change change, std::uint32_t numbe
     draft.c.state = state_of(draft.c);
     draft.c.was_online = draft.c.was_online || draft.c.state == CompositionState::kOnline;
     const bool moved = draft.c.state != entry->c.state || draft.c.revision == 0;
-    const Composition before = entry->c;
+    const Composition& before = entry->c;
     ++draft.c.revision;
     draft.c.updated = now();
     account(entry, draft.c);
@@ -95,7 +106,7 @@ Async<Result<>> Core::journal(EntryPtr entry, Change change, std::uint32_t numbe
 
     Mutation mutation;
     const std::uint64_t host_revision = tell_agent(before, draft, mutation);
-    if (moved) mutation.events.push_back(state_event(draft));
+    if (moved) add_state_events(before, draft, mutation);
     for (Event& event : draft.events) {
         event.time = draft.c.updated;
         mutation.events.push_back(std::move(event));

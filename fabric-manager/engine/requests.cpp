@@ -58,6 +58,7 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     if (key) keys_[key->key] = Key{key->body_hash, std::nullopt};
 
     Change change = [&](Draft& draft) {
+        bind_at_once(entry, draft);
         if (key) draft.idempotency = IdempotencyRecord{key->key, key->body_hash, {}};
         return true;
     };
@@ -82,11 +83,22 @@ Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optiona
     co_return created;
 }
 
+// Where nothing is in the way, that it shall be bound is journaled together with the composition itself.
+void Core::bind_at_once(const EntryPtr& entry, Draft& draft) const {
+    for (Part& part : draft.c.parts) {
+        if (next(PartRef{entry, part.number}).kind != ActionKind::kBind) continue;
+        part.state = CompositionState::kBinding;
+        begin_step(draft.c, part.number, "bind", now());
+    }
+}
+
 // Where it would go now, without anything being done: a composition that is none.
 Outcome<Composition> Core::plan(CompositionRequest request) {
     if (Outcome<> fits = check_tenant(config_.tenants, tenants_, request); !fits)
         return std::unexpected(std::move(fits.error()));
-    Outcome<Plan> plan = place(inventory_, placement_request(request));
+    PlacementRequest wanted = placement_request(request);
+    wanted.explain = true;
+    Outcome<Plan> plan = place(inventory_, wanted);
     if (!plan) return std::unexpected(plan.error());
     const std::uint64_t sequence = next_sequence_;
     Composition c = draft_composition(std::move(request), *std::move(plan), now());

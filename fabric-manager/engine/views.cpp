@@ -1,6 +1,4 @@
 // What the job of a part looks at: the switch's side of it, and the agent's.
-#include <algorithm>
-
 #include "fabric-manager/engine/core.h"
 #include "fabric-manager/engine/desired.h"
 
@@ -54,9 +52,7 @@ AgentView Core::agent_view(const PartRef& ref) const {
     const RegionId id{c.id, ref.part().region};
     const auto own = agent.regions.find(id);
     if (own != agent.regions.end()) view.region = own->second;
-    const std::vector<DesiredRegion> desired = desired_regions(c);
-    const auto told = std::ranges::find(desired, id, &DesiredRegion::id);
-    if (told != desired.end()) {
+    if (const auto told = desired_region(c, id.number)) {
         view.asked_online = told->online;
         view.region_size = told->size;
     }

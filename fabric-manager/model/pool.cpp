@@ -8,9 +8,34 @@
 
 namespace memtide::fm {
 
+namespace {
+
+// What the LDs of carves that are not done have together: now or then, whichever is more. One LD gives what another
+// one gets, so that neither sum of the larger sizes would be right.
+Bytes held_by_carves(const Device& device) {
+    Bytes total;
+    for (auto ld = device.lds.begin(); ld != device.lds.end(); ++ld) {
+        if (!ld->planned) continue;
+        const auto same = [&](const LogicalDevice& other) { return other.planned && other.owner == ld->owner; };
+        if (std::any_of(device.lds.begin(), ld, same)) continue;
+        Bytes now;
+        Bytes then;
+        for (auto one = ld; one != device.lds.end(); ++one) {
+            if (!same(*one)) continue;
+            now += one->size;
+            then += *one->planned;
+        }
+        total += std::max(now, then);
+    }
+    return total;
+}
+
+}  // namespace
+
 Bytes unallocated(const Device& device) {
-    Bytes used;
-    for (const LogicalDevice& ld : device.lds) used += std::max(ld.size, ld.planned.value_or(ld.size));
+    Bytes used = held_by_carves(device);
+    for (const LogicalDevice& ld : device.lds)
+        if (!ld.planned) used += ld.size;
     return used < device.size ? device.size - used : Bytes{};
 }
 
@@ -33,21 +58,22 @@ PoolDevice sum(const Device& device, bool reachable) {
     result.id = device.id;
     result.kind = device.kind;
     result.capacity = device.size;
+    result.composed = held_by_carves(device);
     for (const LogicalDevice& ld : device.lds) {
-        const Bytes size = std::max(ld.size, ld.planned.value_or(ld.size));
+        if (ld.planned) continue;
         switch (ld.use) {
             case LdUse::kUnallocated:
             case LdUse::kFree:
                 break;
             case LdUse::kReserved:
             case LdUse::kBound:
-                result.composed += size;
+                result.composed += ld.size;
                 break;
             case LdUse::kQuarantined:
-                result.quarantined += size;
+                result.quarantined += ld.size;
                 break;
             case LdUse::kForeign:
-                result.foreign += size;
+                result.foreign += ld.size;
                 break;
         }
     }

@@ -89,8 +89,10 @@ class Finder {
     }
 
   private:
-    void exclude(const Device& device, std::string constraint, std::string detail) {
-        out_.excluded.push_back({device.id.value, std::move(constraint), std::move(detail)});
+    // `detail` makes the text: most are never read.
+    template <typename Detail>
+    void exclude(const Device& device, const char* constraint, Detail detail) {
+        if (request_.explain) out_.excluded.push_back({device.id.value, constraint, detail()});
     }
 
     void add(const Device& device) {
@@ -103,13 +105,13 @@ class Finder {
             if (const auto stranger = stranger_on(inventory_, device, request_.tenant)) {
                 out_.limited = true;
                 return exclude(device, "exclusive-devices",
-                               fmt::format("tenant {} has memory of it", *stranger));
+                               [&] { return fmt::format("tenant {} has memory of it", *stranger); });
             }
         if (out_.vppbs.at(device.switch_id).empty())
-            return exclude(
-                device, "no-free-vppb",
-                fmt::format("{} could be had, but all vPPBs of the host at {} are bound or claimed",
-                            format_bytes(sums.largest_free), device.switch_id.value));
+            return exclude(device, "no-free-vppb", [&] {
+                return fmt::format("{} could be had, but all vPPBs of the host at {} are bound or claimed",
+                                   format_bytes(sums.largest_free), device.switch_id.value);
+            });
         Candidate candidate{&device, sums.largest_free, sums.free,
                             1 - static_cast<double>(sums.free.value) /
                                     static_cast<double>(std::max<std::uint64_t>(sums.capacity.value, 1))};
@@ -117,10 +119,11 @@ class Finder {
     }
 
     void exclude_full(const Device& device, const PoolDevice& sums) {
-        exclude(device, "no-memory",
-                sums.free.value == 0
-                    ? "all of it is given out"
-                    : fmt::format("{} of it are free, but no LD is", format_bytes(sums.free)));
+        exclude(device, "no-memory", [&] {
+            return sums.free.value == 0
+                       ? std::string("all of it is given out")
+                       : fmt::format("{} of it are free, but no LD is", format_bytes(sums.free));
+        });
     }
 
     // Cuts it to the limits; false when nothing is left.
@@ -135,9 +138,10 @@ class Finder {
         out_.limited = true;
         candidate.most = room;
         if (room.value != 0 && device.kind == DeviceKind::kMld) return true;
-        exclude(device, "max-percent-per-device",
-                fmt::format("the host has {} of it, and at most {} % of its memory may be behind one device",
-                            format_bytes(has), percent));
+        exclude(device, "max-percent-per-device", [&] {
+            return fmt::format("the host has {} of it, and at most {} % of its memory may be behind one device",
+                               format_bytes(has), percent);
+        });
         return false;
     }
 

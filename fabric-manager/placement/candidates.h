@@ -19,7 +19,7 @@ struct Candidate {
 // What the host can get from where.
 struct Candidates {
     std::vector<Candidate> devices;
-    std::vector<Exclusion> excluded;
+    std::vector<Exclusion> excluded;                     // when the request asks for an explanation
     std::map<SwitchId, std::vector<VppbAddress>> vppbs;  // free ones, in the order in which they are used
     std::map<SwitchId, Bytes> most_per_switch;           // only of switches with a limit
     Bytes free;                                          // of all devices that the host reaches

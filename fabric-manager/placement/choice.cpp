@@ -34,12 +34,12 @@ class Draft {
 
     bool add(const Candidate& candidate, Bytes size) {
         if (size.value == 0 || offer(candidate) < size) return false;
-        std::optional<FittedLd> found = fit_ld(*candidate.device, size);
+        std::optional<PartPlacement> found = fit_ld(*candidate.device, size);
         if (!found) return false;
         const SwitchId& id = candidate.device->switch_id;
-        found->placement.where = candidates_.vppbs.at(id)[used_[id]++];
+        found->where = candidates_.vppbs.at(id)[used_[id]++];
         given_[id] += size;
-        parts.push_back(std::move(found->placement));
+        parts.push_back(*std::move(found));
         return true;
     }
 
@@ -70,14 +70,14 @@ Choice on_one_device(const Candidates& candidates, Bytes size) {
     const Candidate* best = nullptr;
     LdFit best_fit{};
     for (const Candidate& candidate : candidates.devices) {
+        const bool has_less = best == nullptr || candidate.free < best->free;
+        if (!has_less && best_fit == LdFit::kClean) continue;
         if (draft.offer(candidate) < size) continue;
-        const std::optional<FittedLd> found = fit_ld(*candidate.device, size);
-        if (!found) continue;
-        const bool better = best == nullptr || found->fit < best_fit ||
-                            (found->fit == best_fit && candidate.free < best->free);
-        if (!better) continue;
+        const std::optional<LdFit> fit = rank_ld(*candidate.device, size);
+        if (!fit) continue;
+        if (best != nullptr && (*fit > best_fit || (*fit == best_fit && !has_less))) continue;
         best = &candidate;
-        best_fit = found->fit;
+        best_fit = *fit;
     }
     if (best == nullptr) return std::nullopt;
     Draft chosen(candidates);
@@ -89,7 +89,7 @@ Choice on_one_device(const Candidates& candidates, Bytes size) {
 const Candidate* smallest_enough(const Draft& draft, const Pointers& left, Bytes size) {
     const Candidate* best = nullptr;
     for (const Candidate* one : left)
-        if (draft.offer(*one) >= size && fit_ld(*one->device, size) &&
+        if (draft.offer(*one) >= size && rank_ld(*one->device, size) &&
             (best == nullptr || draft.offer(*one) < draft.offer(*best)))
             best = one;
     return best;

@@ -15,12 +15,10 @@ enum class LdFit {
     kCarved,  // free LDs of an MLD are carved anew
 };
 
-struct FittedLd {
-    LdFit fit = LdFit::kExact;
-    PartPlacement placement;  // without `where`
-};
+// How the device would best give an LD of this size; nullopt when it cannot. Looks at each LD once.
+std::optional<LdFit> rank_ld(const Device& device, Bytes size);
 
-// The best way to get an LD of this size out of the device; nullopt when there is none.
-std::optional<FittedLd> fit_ld(const Device& device, Bytes size);
+// The part with that LD, without `where`.
+std::optional<PartPlacement> fit_ld(const Device& device, Bytes size);
 
 }  // namespace memtide::fm

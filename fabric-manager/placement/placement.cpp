@@ -112,7 +112,7 @@ Problem refusal(const Candidates& candidates, const PlacementRequest& request) {
 void explain(const Candidates& candidates, const PlacementRequest& request,
              std::vector<Exclusion>& excluded) {
     for (const Candidate& one : candidates.devices) {
-        if (one.most >= request.size && fit_ld(*one.device, request.size)) continue;
+        if (one.most >= request.size && rank_ld(*one.device, request.size)) continue;
         excluded.push_back({one.device->id.value, "size", offer(one)});
     }
 }
@@ -128,38 +128,42 @@ Outcome<> check_reserve(const Inventory& inventory, const PlacementRequest& requ
         ErrorCode::kExhausted);
 }
 
+bool interleaves(const PlacementPolicy& policy) {
+    return policy.kind == PlacementKind::kBandwidth && policy.ways > 1;
+}
+
+Choice choose(const Inventory& inventory, const Candidates& candidates, const PlacementRequest& request) {
+    const PlacementPolicy& policy = request.policy;
+    if (interleaves(policy)) {
+        std::vector<std::uint8_t> window_ways;
+        for (const HostWindow& window : inventory.host(request.host)->windows)
+            if (window.largest_free >= request.size) window_ways.push_back(window.ways);
+        return choose_interleaved(candidates, request, window_ways);
+    }
+    if (policy.kind == PlacementKind::kPack) return choose_packed(candidates, request);
+    PlacementRequest spread = request;
+    if (policy.kind == PlacementKind::kBandwidth) spread.policy.max_devices = 1;
+    return choose_spread(candidates, spread);
+}
+
 }  // namespace
 
 Outcome<Plan> place(const Inventory& inventory, const PlacementRequest& request) {
     if (Outcome<> ok = check(request); !ok) return std::unexpected(ok.error());
     Outcome<Candidates> candidates = find_candidates(inventory, request);
     if (!candidates) return std::unexpected(candidates.error());
-    Plan plan;
-    Choice choice;
-    const PlacementPolicy& policy = request.policy;
-    if (policy.kind == PlacementKind::kBandwidth && policy.ways > 1) {
-        std::vector<std::uint8_t> window_ways;
-        for (const HostWindow& window : inventory.host(request.host)->windows)
-            if (window.largest_free >= request.size) window_ways.push_back(window.ways);
-        choice = choose_interleaved(*candidates, request, window_ways);
-        plan.interleaved = true;
-    } else if (policy.kind == PlacementKind::kPack) {
-        choice = choose_packed(*candidates, request);
-    } else {
-        PlacementRequest spread = request;
-        if (policy.kind == PlacementKind::kBandwidth) spread.policy.max_devices = 1;
-        choice = choose_spread(*candidates, spread);
-    }
+    Choice choice = choose(inventory, *candidates, request);
     if (!choice) {
+        PlacementRequest explained = request;
+        explained.explain = true;
+        candidates = find_candidates(inventory, explained);
         Problem problem = refusal(*candidates, request);
         problem.excluded = std::move(candidates->excluded);
         explain(*candidates, request, problem.excluded);
         return std::unexpected(std::move(problem));
     }
     if (Outcome<> ok = check_reserve(inventory, request); !ok) return std::unexpected(ok.error());
-    plan.parts = *std::move(choice);
-    plan.excluded = std::move(candidates->excluded);
-    return plan;
+    return Plan{*std::move(choice), interleaves(request.policy), std::move(candidates->excluded)};
 }
 
 }  // namespace memtide::fm

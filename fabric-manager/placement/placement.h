@@ -25,7 +25,7 @@ struct PartPlacement {
 struct Plan {
     std::vector<PartPlacement> parts;
     bool interleaved = false;         // all parts become one region
-    std::vector<Exclusion> excluded;  // devices that the host reaches and that could not be used
+    std::vector<Exclusion> excluded;  // where asked for: what the host reaches and could not be used
 };
 
 struct PlacementRequest {
@@ -35,6 +35,7 @@ struct PlacementRequest {
     std::optional<std::string> tenant;
     Bytes reserve;                         // stays free in the pool, unless the policy may use it
     std::uint8_t most_parts = kMostParts;  // fewer when the composition has some already
+    bool explain = false;                  // a plan says what was excluded, too; a refusal always does
 };
 
 // Chooses devices, LDs and vPPBs. Refusals (Problem::code):

@@ -93,9 +93,9 @@ class RouteMeter {
                                     metrics::duration_bounds(), labels);
     }
 
-    void note(unsigned status, std::chrono::steady_clock::duration took) const {
+    void note(unsigned status, std::chrono::steady_clock::duration took, bool waited) const {
         answers_[std::clamp(status / 100, 1U, 5U) - 1]->add();
-        if (duration_ != nullptr) duration_->observe(std::chrono::duration<double>(took).count());
+        if (duration_ != nullptr && !waited) duration_->observe(std::chrono::duration<double>(took).count());
     }
 
   private:
@@ -111,8 +111,9 @@ class Endpoint {
 
     Answer operator()(http::Request request) const {
         const auto started = std::chrono::steady_clock::now();
+        const bool waits = request.query_value("wait").has_value();
         http::Response response = co_await behind_gate(std::move(request));
-        meter_.note(response.status, std::chrono::steady_clock::now() - started);
+        meter_.note(response.status, std::chrono::steady_clock::now() - started, waits);
         co_return response;
     }
 

@@ -112,6 +112,29 @@ std::optional<Problem> charge_to(const Principal& caller, CompositionRequest& wa
                                caller.tenant.value_or(""))};
 }
 
+// Until when a caller would rather not have the answer.
+struct Wait {
+    CompositionState state;
+    Milliseconds patience;
+};
+
+Outcome<std::optional<Wait>> wait_of(const http::Request& request) {
+    const auto patience = timeout(request, kWait, kLongestWait);
+    if (!patience) return std::unexpected(patience.error());
+    const auto wait = request.query_value("wait");
+    if (!wait) return std::nullopt;
+    const auto state = state_named(*wait);
+    if (!state) return std::unexpected(state.error());
+    return Wait{*state, *patience};
+}
+
+// What was accepted, as it is when it is there, has ended, or patience has.
+boost::asio::awaitable<Composition> settled(Context& context, Composition accepted, std::optional<Wait> wait) {
+    if (!wait) co_return accepted;
+    auto found = co_await context.manager.wait(accepted.id, wait->state, wait->patience);
+    co_return found ? *std::move(found) : std::move(accepted);
+}
+
 CompositionId id_of(const http::Request& request) { return CompositionId(request.path_parameters.at("id")); }
 
 }  // namespace
@@ -129,10 +152,13 @@ Answer create_composition(Context& context, http::Request request) {
     }
     auto key = idempotency_key(request, *wanted);
     if (!key) co_return answer(key.error());
+    const auto wait = wait_of(request);
+    if (!wait) co_return answer(wait.error());
     const auto created = co_await context.manager.create(*std::move(wanted), *std::move(key));
     if (!created) co_return answer(created.error());
-    http::Response response = answer_with(202, created->composition);
-    response.headers["Location"] = "/v1/compositions/" + created->composition.id.value;
+    const Composition now = co_await settled(context, created->composition, *wait);
+    http::Response response = answer_with(202, now);
+    response.headers["Location"] = "/v1/compositions/" + now.id.value;
     if (created->replayed) response.headers["Idempotent-Replayed"] = "true";
     co_return response;
 }
@@ -149,16 +175,13 @@ Answer list_compositions(Context& context, http::Request request) {
 }
 
 Answer get_composition(Context& context, http::Request request) {
-    const auto wait = request.query_value("wait");
-    if (!wait) {
+    const auto wait = wait_of(request);
+    if (!wait) co_return answer(wait.error());
+    if (!*wait) {
         const auto found = context.manager.get(id_of(request));
         co_return found ? answer_with(200, *found) : answer(found.error());
     }
-    const auto state = state_named(*wait);
-    if (!state) co_return answer(state.error());
-    const auto patience = timeout(request, kWait, kLongestWait);
-    if (!patience) co_return answer(patience.error());
-    const auto found = co_await context.manager.wait(id_of(request), *state, *patience);
+    const auto found = co_await context.manager.wait(id_of(request), (*wait)->state, (*wait)->patience);
     co_return found ? answer_with(200, *found) : answer(found.error());
 }
 
@@ -168,9 +191,13 @@ Answer change_composition(Context& context, http::Request request) {
     if (!wanted) co_return answer(wanted.error());
     auto precondition = precondition_of(request);
     if (!precondition) co_return answer(precondition.error());
+    const auto wait = wait_of(request);
+    if (!wait) co_return answer(wait.error());
     const auto changed =
         co_await context.manager.change(id_of(request), *std::move(wanted), *std::move(precondition));
-    co_return changed ? answer_with(202, *changed) : answer(changed.error());
+    if (!changed) co_return answer(changed.error());
+    const Composition now = co_await settled(context, *changed, *wait);
+    co_return answer_with(202, now);
 }
 
 Answer release_composition(Context& context, http::Request request) {
@@ -178,8 +205,12 @@ Answer release_composition(Context& context, http::Request request) {
     if (!force) co_return answer(force.error());
     auto precondition = precondition_of(request);
     if (!precondition) co_return answer(precondition.error());
+    const auto wait = wait_of(request);
+    if (!wait) co_return answer(wait.error());
     const auto released = co_await context.manager.release(id_of(request), *force, *std::move(precondition));
-    co_return released ? answer_with(202, *released) : answer(released.error());
+    if (!released) co_return answer(released.error());
+    const Composition now = co_await settled(context, *released, *wait);
+    co_return answer_with(202, now);
 }
 
 Answer get_history(Context& context, http::Request request) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "fabric-manager/store/entry_log.h"
 #include "fabric-manager/store/files.h"
 #include "fabric-manager/store/opening.h"
 #include "fabric-manager/store/row_change.h"
@@ -71,6 +72,17 @@ Result<> prepare_for_restore(const std::string& path, std::string& told) {
     return (*database)->execute("PRAGMA journal_mode=DELETE");
 }
 
+// A running manager's database lags behind its log: what was acknowledged before the copy was made is in one of them.
+Result<std::uint64_t> bring_up(const std::string& copy, const StatePaths& paths, const HistoryPosition& at) {
+    Result<LogScan> scan = scan_log(paths, at.generation, at.entry);
+    if (!scan) return std::unexpected(scan.error());
+    const std::uint64_t last = scan->last_without_gap(at.entry);
+    Result<std::unique_ptr<Database>> database = Database::open(copy, Database::Create::kNever);
+    if (!database) return std::unexpected(database.error());
+    if (Result<> ok = replay(**database, *scan, last); !ok) return std::unexpected(ok.error());
+    return last;
+}
+
 }  // namespace
 
 Result<std::string> backup_state(const std::string& state, const std::string& out) {
@@ -89,6 +101,11 @@ Result<std::string> backup_state(const std::string& state, const std::string& ou
     remove_database(draft);
     const Result<HistoryPosition> copied = copy_database(state, draft, CopyKind::kBackup);
     if (!copied) return std::unexpected(copied.error());
+    const Result<std::uint64_t> entry = own ? copied->entry : bring_up(draft, StatePaths(state), *copied);
+    if (!entry) {
+        remove_database(draft);
+        return std::unexpected(entry.error());
+    }
     std::string told;
     {
         const Result<std::unique_ptr<Database>> checked = open_copy(draft);
@@ -99,7 +116,7 @@ Result<std::string> backup_state(const std::string& state, const std::string& ou
         told = facts(**checked);
     }
     if (Result<> ok = rename_durably(draft, out); !ok) return std::unexpected(ok.error());
-    return fmt::format("{} backed up to {}: {}, up to entry {}", state, out, told, copied->entry);
+    return fmt::format("{} backed up to {}: {}, up to entry {}", state, out, told, *entry);
 }
 
 Result<std::string> restore_state(const std::string& state, const std::string& in) {

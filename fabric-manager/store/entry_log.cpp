@@ -67,8 +67,7 @@ Result<> EntryLog::begin_segment() {
     if (Result<> ok = sync_folder_of(path); !ok) return ok;
     path_ = std::move(path);
     file_ = *std::move(file);
-    size_ = size_before_ = header.size();
-    last_before_ = position_.last;
+    size_ = header.size();
     return {};
 }
 
@@ -91,8 +90,6 @@ Result<> EntryLog::append(const std::vector<std::string>& payloads) {
         broken_ = true;
         return ok;
     }
-    size_before_ = size_;
-    last_before_ = position_.last;
     size_ += bytes.size();
     position_.last = number;
     return {};
@@ -114,14 +111,6 @@ Result<> EntryLog::pass(std::string_view point, std::string_view action) const {
     const int error_number = fault_ ? fault_(point) : 0;
     if (error_number == 0) return {};
     return std::unexpected(file_error(action, path_, error_number));
-}
-
-Result<> EntryLog::take_back() {
-    size_ = size_before_;
-    position_.last = last_before_;
-    Result<> ok = cut(size_);
-    if (!ok) broken_ = true;
-    return ok;
 }
 
 Result<> EntryLog::cut(std::uint64_t size) {

@@ -36,8 +36,6 @@ class EntryLog {
     // Writes one entry for each payload and makes them durable together. After an error nothing of them is in
     // the log, or the log is broken(): whether they are durable is not known then, and never will be.
     Result<> append(const std::vector<std::string>& payloads);
-    // Takes the entries of the last append() back.
-    Result<> take_back();
     // The following entries go into a new segment.
     Result<> rotate();
     // Removes segments that only have entries up to this one.
@@ -63,8 +61,6 @@ class EntryLog {
     std::string path_;
     File file_;
     std::uint64_t size_ = 0;
-    std::uint64_t size_before_ = 0;  // the last append()
-    std::uint64_t last_before_ = 0;
     bool broken_ = false;
 };
 

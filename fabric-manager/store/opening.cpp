@@ -25,28 +25,6 @@ std::uint64_t new_generation() {
     }
 }
 
-Result<> replay(Database& database, const LogScan& scan, std::uint64_t last) {
-    if (scan.entries.empty()) return {};
-    if (Result<> ok = database.execute("BEGIN IMMEDIATE"); !ok) return ok;
-    const auto run = [&]() -> Result<> {
-        RowWriter rows(database);
-        for (const LogScan::Entry& entry : scan.entries) {
-            if (entry.number > last) break;
-            Result<std::vector<RowChange>> changes = decode_changes(entry.payload);
-            Result<> ok = changes ? rows.apply(*changes) : Result<>(std::unexpected(changes.error()));
-            if (!ok)
-                return std::unexpected(std::move(ok.error())
-                                           .with_context(fmt::format("replay entry {} of the log beside {}",
-                                                                     entry.number, database.path())));
-        }
-        return rows.set_entry(last);
-    };
-    Result<> ok = run();
-    if (ok) ok = database.execute("COMMIT");
-    if (!ok) (void)database.execute("ROLLBACK");
-    return ok;
-}
-
 // What of the log cannot be used, if anything was acknowledged in it.
 std::optional<std::string> what_is_lost(const LogScan& scan, std::uint64_t last) {
     if (scan.entries.empty() || scan.entries.back().number <= last) return std::nullopt;
@@ -301,6 +279,28 @@ Result<EntryLog> begin_generation(Database& database, const StatePaths& paths, s
     if (ok) return log;
     (void)database.execute("ROLLBACK");
     return std::unexpected(ok.error());
+}
+
+Result<> replay(Database& database, const LogScan& scan, std::uint64_t last) {
+    if (scan.entries.empty()) return {};
+    if (Result<> ok = database.execute("BEGIN IMMEDIATE"); !ok) return ok;
+    const auto run = [&]() -> Result<> {
+        RowWriter rows(database);
+        for (const LogScan::Entry& entry : scan.entries) {
+            if (entry.number > last) break;
+            Result<std::vector<RowChange>> changes = decode_changes(entry.payload);
+            Result<> ok = changes ? rows.apply(*changes) : Result<>(std::unexpected(changes.error()));
+            if (!ok)
+                return std::unexpected(std::move(ok.error())
+                                           .with_context(fmt::format("replay entry {} of the log beside {}",
+                                                                     entry.number, database.path())));
+        }
+        return rows.set_entry(last);
+    };
+    Result<> ok = run();
+    if (ok) ok = database.execute("COMMIT");
+    if (!ok) (void)database.execute("ROLLBACK");
+    return ok;
 }
 
 Result<OpenState> open_state(const SqliteOptions& options) { return Opening(options).open(); }

@@ -27,6 +27,9 @@ Result<OpenState> open_state(const SqliteOptions& options);
 // Opens a connection with the settings of the store; creates the file when it is missing.
 Result<std::unique_ptr<Database>> open_connection(const SqliteOptions& options);
 
+// Carries the entries of the log up to `last` out in the database, in one transaction.
+Result<> replay(Database& database, const LogScan& scan, std::uint64_t last);
+
 // Gives database and log a history of their own from `entry` on: segments from before do not belong to it any
 // more, and no snapshot does yet.
 Result<EntryLog> begin_generation(Database& database, const StatePaths& paths, std::uint64_t entry,

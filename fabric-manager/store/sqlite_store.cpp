@@ -1,5 +1,5 @@
-// Group commit: one thread turns whatever mutations have queued up into one transaction of the database and
-// one write of the log.
+// Group commit: one thread turns whatever mutations have queued up into one write of the log. The database
+// follows in a transaction of its own pace.
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -17,6 +17,7 @@
 #include "fabric-manager/store/entry_log.h"
 #include "fabric-manager/store/opening.h"
 #include "fabric-manager/store/record.h"
+#include "fabric-manager/store/open_transaction.h"
 #include "fabric-manager/store/rows.h"
 #include "fabric-manager/store/schema.h"
 #include "fabric-manager/store/snapshot.h"
@@ -26,31 +27,17 @@ namespace memtide::fm {
 
 namespace {
 
-constexpr std::size_t kMaxGroup = 512;  // mutations in one transaction
+constexpr std::size_t kMaxGroup = 512;         // mutations in one write of the log
+constexpr std::size_t kMaxUncommitted = 4096;  // entries that the database lags behind
 constexpr std::chrono::seconds kHealPause{1};
+// Where many write at a time, a moment's wait makes groups larger: a sync costs the processor as much as tens of entries.
+constexpr std::size_t kCrowd = 8;
+constexpr std::chrono::milliseconds kGather{1};
 
 // What only makes reading faster is no part of the schema: every version may add it, and drop it.
 constexpr const char* kIndexes =
     "CREATE INDEX IF NOT EXISTS events_of_composition ON events(json_extract(body,'$.composition')) "
     "WHERE json_extract(body,'$.composition') IS NOT NULL";
-
-// What a connection is used with; goes and comes with it.
-struct Connection {
-    explicit Connection(std::unique_ptr<Database> opened)
-        : database(std::move(opened)),
-          rows(*database),
-          begin(*database, "BEGIN IMMEDIATE"),
-          commit(*database, "COMMIT"),
-          rollback(*database, "ROLLBACK"),
-          events(*database, "SELECT body, id FROM events WHERE id>? ORDER BY id LIMIT ?"),
-          history(*database,
-                  "SELECT body, id FROM events WHERE json_extract(body,'$.composition')=? AND id>? "
-                  "ORDER BY id LIMIT ?") {}
-
-    std::unique_ptr<Database> database;
-    RowWriter rows;
-    Statement begin, commit, rollback, events, history;
-};
 
 class SqliteStore final : public Store {
   public:
@@ -78,10 +65,15 @@ class SqliteStore final : public Store {
         }
         wake_.notify_one();
         thread_.join();
+        if (!log_ || !connection_) return;
+        if (const Result<> ok = settle(); !ok)
+            log::warning("the next start brings the state file up from its log", {{"error", ok.error()}});
     }
 
     Result<StoreContents> load() override {
         const std::lock_guard lock(use_);
+        if (log_)
+            if (Result<> ok = transaction_.open(*connection_); !ok) return std::unexpected(ok.error());
         return read_contents(*connection_->database);
     }
     void apply(Mutation mutation, std::function<void(Result<>)> done) override {
@@ -120,6 +112,9 @@ class SqliteStore final : public Store {
     Result<> execute_apart(const std::vector<Write*>& group);
     Result<> execute_alone(Write& write);
     Result<> make_durable(const std::vector<Write*>& group);
+    Result<> settle();
+    void settle_when_due();
+    std::optional<OpenTransaction::Clock::time_point> due() const;
     Result<std::vector<Event>> select_events(const Read& read);
 
     // --- What may be wrong with the files ---
@@ -132,11 +127,14 @@ class SqliteStore final : public Store {
     SqliteOptions options_;
     StatePaths paths_;
     File lock_;
-    std::optional<Connection> connection_;  // nothing while it is being opened anew
-    std::optional<EntryLog> log_;           // nothing for ":memory:"
+    std::optional<StateConnection> connection_;  // nothing while it is being opened anew
+    OpenTransaction transaction_;
+    std::optional<EntryLog> log_;  // nothing for ":memory:"
     std::optional<FileIdentity> identity_;
     std::unique_ptr<SnapshotTaker> snapshots_;
     std::chrono::steady_clock::time_point healed_{};  // last tried
+    OpenTransaction::Clock::time_point commit_not_before_{};
+    bool behind_ = false;  // the last commit failed
     std::function<void(const Mutation&)> changed_;
     std::mutex mutex_;
     std::condition_variable wake_;
@@ -151,15 +149,23 @@ void SqliteStore::run() {
         std::vector<Task> group;
         {
             std::unique_lock lock(mutex_);
-            wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-            if (queue_.empty()) return;
+            const auto something = [this] { return stopping_ || !queue_.empty(); };
+            if (const auto time = due())
+                wake_.wait_until(lock, *time, something);
+            else
+                wake_.wait(lock, something);
+            if (stopping_ && queue_.empty()) return;
             while (!queue_.empty() && group.size() < kMaxGroup) {
                 group.push_back(std::move(queue_.front()));
                 queue_.pop_front();
             }
         }
-        const std::lock_guard lock(use_);
-        run_group(group);
+        {
+            const std::lock_guard lock(use_);
+            if (!group.empty()) run_group(group);
+            settle_when_due();
+        }
+        if (group.size() >= kCrowd) std::this_thread::sleep_for(kGather);
     }
 }
 
@@ -185,8 +191,7 @@ void SqliteStore::commit(const std::vector<Write*>& group) {
     if (whole) {
         for (Write* write : group) write->changes = row_changes(write->mutation);
         whole = try_to_commit(group);
-        // Also when BEGIN failed: then there is nothing to roll back, and that is fine.
-        if (connection_->database->in_transaction()) (void)connection_->rollback.run();
+        if (!whole) transaction_.roll_back(*connection_);
     }
     if (whole) return;
     if (whole.error().code == ErrorCode::kProtocol)
@@ -195,15 +200,17 @@ void SqliteStore::commit(const std::vector<Write*>& group) {
 }
 
 Result<> SqliteStore::try_to_commit(const std::vector<Write*>& group) {
-    if (Result<> ok = connection_->begin.run(); !ok) return ok;
+    // What cannot reach the database must not pile up in the log.
+    if (behind_)
+        if (Result<> ok = settle(); !ok) return ok;
+    if (Result<> ok = transaction_.open(*connection_); !ok) return ok;
     if (const Result<> together = execute_together(group); !together) {
         // Rare: a revision that does not match. One after the other, so that it takes no others with it.
-        if (connection_->database->in_transaction())
-            if (Result<> ok = connection_->rollback.run(); !ok) return ok;
-        if (Result<> ok = connection_->begin.run(); !ok) return ok;
+        transaction_.roll_back(*connection_);
+        if (Result<> ok = transaction_.open(*connection_); !ok) return ok;
         if (Result<> ok = execute_apart(group); !ok) return ok;
     }
-    return make_durable(group);
+    return log_ ? make_durable(group) : connection_->commit.run();
 }
 
 Result<> SqliteStore::execute_together(const std::vector<Write*>& group) {
@@ -230,22 +237,44 @@ Result<> SqliteStore::execute_alone(Write& write) {
     return result ? released : result;
 }
 
-// The log first: an entry in it is acknowledged sooner or later, by us or by the next start.
+// An entry in the log is acknowledged sooner or later, by us or by the next start.
 Result<> SqliteStore::make_durable(const std::vector<Write*>& group) {
-    if (!log_) return connection_->commit.run();
     std::vector<std::string> payloads;
     payloads.reserve(group.size());
     for (const Write* write : group)
         if (write->result) payloads.push_back(encode_changes(write->changes));
-    if (payloads.empty()) return connection_->rollback.run();
-    if (Result<> ok = connection_->rows.set_entry(log_->position().last + payloads.size()); !ok) return ok;
+    if (payloads.empty()) return {};
+    std::uint64_t entry = log_->position().last;
     if (Result<> ok = log_->append(payloads); !ok) return ok;
-    Result<> committed = pass("commit", "commit to");
-    if (committed) committed = connection_->commit.run();
-    if (committed) return pass("committed", "commit to");
-    const Result<> taken_back = log_->take_back();
-    if (!taken_back) log::error("the log could not be cut", {{"error", taken_back.error()}});
-    return committed;
+    for (Write* write : group)
+        if (write->result) transaction_.keep(++entry, std::move(write->changes));
+    return {};
+}
+
+// --- The database follows the log ---
+
+std::optional<OpenTransaction::Clock::time_point> SqliteStore::due() const {
+    if (!log_ || !connection_ || transaction_.entries() == 0) return std::nullopt;
+    return std::max(transaction_.since() + options_.commit_after, commit_not_before_);
+}
+
+void SqliteStore::settle_when_due() {
+    const auto time = due();
+    if (!time) return;
+    if (transaction_.entries() < kMaxUncommitted && OpenTransaction::Clock::now() < *time) return;
+    const Result<> ok = settle();
+    if (ok) return;
+    commit_not_before_ = OpenTransaction::Clock::now() + kHealPause;
+    log::error("the state file cannot be brought up to its log: no changes are accepted",
+               {{"state", paths_.database}, {"error", ok.error()}});
+}
+
+Result<> SqliteStore::settle() {
+    behind_ = true;
+    if (Result<> ok = pass("commit", "commit to"); !ok) return ok;
+    if (Result<> ok = transaction_.commit(*connection_); !ok) return ok;
+    behind_ = false;
+    return pass("committed", "commit to");
 }
 
 Result<> SqliteStore::pass(std::string_view point, std::string_view action) const {
@@ -289,16 +318,18 @@ Result<> SqliteStore::heal() {
     if (Result<> ok = check_database(**database); !ok) return ok;
     const Result<HistoryPosition> position = history_position(**database);
     if (!position) return std::unexpected(position.error());
-    if (position->entry != last)
+    if (position->entry + transaction_.entries() != last)
         return fail(ErrorCode::kIo,
                     fmt::format("state file {} is at entry {} instead of {} after a failed sync: restart the "
                                 "manager",
-                                paths_.database, position->entry, last));
+                                paths_.database, position->entry, last - transaction_.entries()));
+    StateConnection connection(*std::move(database));
+    if (Result<> ok = transaction_.commit(connection); !ok) return ok;
     const std::vector<std::string> old = paths_.logs();
-    Result<EntryLog> log = begin_generation(**database, paths_, last, options_.fault);
+    Result<EntryLog> log = begin_generation(*connection.database, paths_, last, options_.fault);
     if (!log) return std::unexpected(log.error());
-    if (Result<> ok = (*database)->execute("PRAGMA synchronous=NORMAL"); !ok) return ok;
-    connection_.emplace(*std::move(database));
+    if (Result<> ok = connection.database->execute("PRAGMA synchronous=NORMAL"); !ok) return ok;
+    connection_.emplace(std::move(connection));
     log_.emplace(*std::move(log));
     for (const std::string& one : old) {
         std::error_code absent;
@@ -327,6 +358,8 @@ void SqliteStore::keep_snapshots() {
 Result<std::vector<Event>> SqliteStore::select_events(const Read& read) {
     std::vector<Event> events;
     if (!connection_) return fail(ErrorCode::kIo, "the state file is being opened anew");
+    // On a full disk the newest ones may have to wait for room.
+    if (transaction_.entries() != 0) (void)transaction_.open(*connection_);
     const EventQuery& query = read.query;
     Statement& select = query.composition ? connection_->history : connection_->events;
     if (query.composition) select.bind(query.composition->value);

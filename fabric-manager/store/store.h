@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -104,6 +105,8 @@ struct SqliteOptions {
     bool recover = false;
     // A snapshot is taken when the log has grown by this much, or by twice the database if that is more.
     Bytes snapshot_after = mebibytes(64);
+    // The database follows the log after so long: until then it is brought up by the next start after a crash.
+    std::chrono::milliseconds commit_after{100};
     // For tests: called before ("write", "sync", "cut", "commit") and after ("written", "synced",
     // "committed") what makes a group durable; a number other than 0 is the errno with which it fails.
     std::function<int(std::string_view point)> fault = {};
@@ -114,8 +117,8 @@ struct SqliteOptions {
 // and says what to do. Every message names the path. Errors: kConflict when another manager has it open;
 // kProtocol when it is damaged beyond that; kInvalidArgument when it is not a Memtide database or of a newer
 // schema version; kIo, kPermission, kExhausted. What apply() reported is in the log, on the disk. One thread
-// does all writing and puts whatever mutations have queued up meanwhile into one transaction and one write of
-// the log (group commit).
+// does all writing and puts whatever mutations have queued up meanwhile into one write of the log (group
+// commit).
 Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteOptions& options);
 
 }  // namespace memtide::fm

@@ -52,6 +52,8 @@ class Chaos {
     void take_action() {
         static constexpr std::array kActions{Action{450, "compose", &Chaos::compose},
                                              Action{330, "release", &Chaos::release},
+                                             Action{60, "resize", &Chaos::resize},
+                                             Action{20, "renew", &Chaos::renew},
                                              Action{90, "host-fault", &Chaos::host_fault},
                                              Action{12, "power-off", &Chaos::power_off},
                                              Action{18, "link-down", &Chaos::link_down},
@@ -73,8 +75,27 @@ class Chaos {
 
     void compose() {
         const std::string host = any_host();
-        const std::optional<int> ttl = one_in(6) ? std::optional(draw(1, 3)) : std::nullopt;
-        world_.compose(host, 1, ttl);
+        const int granules = one_in(3) ? 2 * draw(1, 2) : 1;
+        std::string more;
+        if (one_in(6)) more += fmt::format(R"(, "ttl": {})", draw(1, 3));
+        if (one_in(3)) more += fmt::format(R"(, "tenant": "{}")", one_in(2) ? "red" : "blue");
+        if (granules > 1) more += any_placement();
+        world_.compose(host, granules, more);
+    }
+    std::string any_placement() {
+        static constexpr std::array kPolicies{R"("policy": "pack")", R"("policy": "spread", "max_devices": 2)",
+                                              R"("policy": "bandwidth")"};
+        const int which = draw(0, static_cast<int>(kPolicies.size()) - 1);
+        return fmt::format(R"(, "placement": {{{}, "reprovide": {}}}{})",
+                           kPolicies[static_cast<std::size_t>(which)], one_in(2),
+                           which == 2 ? R"(, "ways": 2)" : "");
+    }
+    void resize() { change(fmt::format(R"({{"size": "{}MiB"}})", 256 * draw(1, 5))); }
+    void renew() { change(fmt::format(R"({{"ttl": {}}})", draw(1, 5))); }
+    void change(const std::string& body) {
+        const std::vector<std::string> living = world_.living();
+        const int which = draw(0, 1'000'000);
+        if (!living.empty()) world_.change(living[static_cast<std::size_t>(which) % living.size()], body);
     }
     void release() {
         const std::vector<std::string> living = world_.living();

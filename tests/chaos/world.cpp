@@ -21,7 +21,8 @@ constexpr std::uint64_t kGranule = 256ULL << 20;
 // Short enough that many things happen in a minute.
 constexpr const char* kTiming =
     "timing: {switch_poll: 200ms, command_timeout: 1s, connect_timeout: 1s, retry_max: 200ms, "
-    "gone_after: 300ms, quarantine_retry: 500ms, drain_deadline: 2s, shutdown_grace: 1s}\n";
+    "gone_after: 300ms, quarantine_retry: 500ms, drain_deadline: 2s, shutdown_grace: 1s}\n"
+    "tenants: [{name: red, bytes: 4GiB, compositions: 10}, {name: blue}]\n";
 
 }  // namespace
 
@@ -60,20 +61,27 @@ bool World::try_compose(const Unanswered& request) {
         acknowledged_[text(answer.json, "id")].host = request.host;
         return true;
     }
-    // Refused for want of memory, vPPBs or a switch that is up.
+    // Refused for want of memory, vPPBs, a switch that is up, or by a quota.
     if (answer.status == 409 || answer.status == 422 || answer.status == 507) return true;
     if (answer.status != 0 && answer.status < 500)
         wrong(fmt::format("compose on {} is answered {}: {}", request.host, answer.status, answer.body));
     return false;
 }
 
-void World::compose(std::string host, int granules, std::optional<int> ttl_seconds) {
+void World::compose(std::string host, int granules, const std::string& more) {
     Unanswered request;
     request.key = fmt::format("chaos-{}-{}", options_.seed, ++keys_);
-    request.body = fmt::format(R"({{"host": "{}", "size": "{}MiB"{}}})", host, 256 * granules,
-                               ttl_seconds ? fmt::format(R"(, "ttl": {})", *ttl_seconds) : "");
+    request.body = fmt::format(R"({{"host": "{}", "size": "{}MiB"{}}})", host, 256 * granules, more);
     request.host = std::move(host);
     if (!try_compose(request)) unanswered_.push_back(std::move(request));
+}
+
+void World::change(const std::string& id, const std::string& body) {
+    const RestAnswer answer = rest_.send_json("PATCH", "/v1/compositions/" + id, body);
+    if (answer.status == 404) wrong("an acknowledged composition is not known: " + id);
+    const bool refused = answer.status == 409 || answer.status == 422 || answer.status == 507;
+    if (answer.status != 0 && answer.status != 202 && !refused && answer.status < 500)
+        wrong(fmt::format("PATCH {} of {} is answered {}: {}", body, id, answer.status, answer.body));
 }
 
 void World::repeat_unanswered() {

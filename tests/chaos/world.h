@@ -44,7 +44,9 @@ class World {
     explicit World(const ChaosOptions& options);
 
     // --- Clients ---
-    void compose(std::string host, int granules, std::optional<int> ttl_seconds);
+    // `more`: further members of the request, as JSON.
+    void compose(std::string host, int granules, const std::string& more);
+    void change(const std::string& id, const std::string& body);
     void release(const std::string& id, bool force);
     // Asks again what was not answered.
     void repeat_unanswered();

@@ -34,6 +34,7 @@ void pass(std::string_view point, int kill_at, Witness& witness) {
 void configure(Life& life, int kill_at, Witness& witness) {
     Rig& rig = life.rig;
     rig.store.path = life.folder + "/state.db";
+    rig.store.commit_after = std::chrono::milliseconds(life.seed % 2 == 0 ? 0 : 100);
     rig.fabric->background_polls = 2;
     rig.config.sync_point = [kill_at, &witness](std::string_view point) { pass(point, kill_at, witness); };
     rig.store.fault = [kill_at, &witness, path = rig.store.path](std::string_view point) {

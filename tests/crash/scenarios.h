@@ -19,7 +19,9 @@ struct Life {
 
     // Creates with an idempotency key until that was answered. Nothing: refused for good.
     Composition create(const std::string& key, const std::string& host, std::uint64_t units,
-                       std::optional<std::chrono::seconds> ttl = {});
+                       std::optional<std::chrono::seconds> ttl = {}, PlacementPolicy policy = {});
+    // Asks for it unless it has that size, and waits until it does. Not for one on its way out.
+    void resize(const CompositionId& id, std::uint64_t units);
     void reach_online(const CompositionId& id);  // or an end
     void release(const CompositionId& id, bool force = false);
     void reach_end(const CompositionId& id);
@@ -34,9 +36,10 @@ struct Scenario {
     // Before the manager starts: devices and their behaviour, agents, configuration.
     void (*prepare)(Life& life);
     void (*live)(Life& life);
-    int compositions;         // there are afterwards; negative: not fixed
+    int compositions;         // there are afterwards
     int seeds = 1;            // lives with different seeds
     bool every_point = true;  // otherwise only some are killed at, because a life takes long
+    int more_parts = 0;       // they had, beside one each
 };
 
 const std::vector<Scenario>& scenarios();

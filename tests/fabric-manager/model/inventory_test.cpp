@@ -154,7 +154,8 @@ TEST_F(InventoryTest, CarveHoldsItsLdsUntilItIsDone) {
     ASSERT_TRUE(inventory.claim(c));
     EXPECT_EQ(use(1), LdUse::kReserved);
     EXPECT_FALSE(inventory.claim(composition(2, 1, 0, 1)));
-    EXPECT_EQ(unallocated(*inventory.device(kDevice)), mebibytes(2048 - 512 - 256 - 512));
+    EXPECT_EQ(unallocated(*inventory.device(kDevice)), mebibytes(2048 - 512 - 512));
+    EXPECT_EQ(inventory.sums(*inventory.device(kDevice)).composed, mebibytes(512));
     inventory.resize({kDevice, LdId{0}}, mebibytes(512), {});
     inventory.resize({kDevice, LdId{1}}, Bytes{}, {});
     inventory.carved({c.id, 0});

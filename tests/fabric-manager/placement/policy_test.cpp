@@ -154,6 +154,7 @@ TEST_F(PolicyTest, DevicesOfOtherTenantsAreLeftAlone) {
     PlacementRequest mine = request(1);
     mine.tenant = "blue";
     mine.policy.exclusive_devices = true;
+    mine.explain = true;
     const Outcome<Plan> plan = place(pod.inventory, mine);
     ASSERT_TRUE(plan);
     EXPECT_NE(plan->parts[0].memory.device, pod.parts("c-1").at(0).memory.device);

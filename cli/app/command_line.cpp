@@ -213,9 +213,10 @@ void CommandLine::add_release() {
 }
 
 void CommandLine::add_lift() {
-    auto* const command = add("lift", "Take an LD out of quarantine, when its device was repaired",
-                              "  memtide lift 0x4d54000100000001\n"
-                              "  memtide devices --json                   has those whose use is quarantined\n");
+    auto* const command =
+        add("lift", "Take an LD out of quarantine, when its device was repaired",
+            "  memtide lift 0x4d54000100000001\n"
+            "  memtide devices --json                   has those whose use is quarantined\n");
     command->add_option("SERIAL", id_, "Serial number of the LD")
         ->required()
         ->type_name("")

@@ -58,8 +58,9 @@ int lift_quarantine(const ManagerClient& manager, Output& output, const std::str
     if (output.json())
         output.value(*answer);
     else
-        output.text(fmt::format("LD {} is out of quarantine: it is erased, and read back, before it is used\n",
-                                answer->at("serial").as_string().c_str()));
+        output.text(
+            fmt::format("LD {} is out of quarantine: it is erased, and read back, before it is used\n",
+                        answer->at("serial").as_string().c_str()));
     return daemon::kExitOk;
 }
 

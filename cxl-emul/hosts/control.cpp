@@ -102,8 +102,8 @@ json::value describe(const Host& host) {
         item["vppb"] = one.slot.vppb;
         item["size"] = one.device.size.value;
         const auto use = host.model().use_of(serial);
-        constexpr std::string_view kUses[] = {"found", "going-online", "online", "going-offline", "offline",
-                                            "not-erased"};
+        constexpr std::string_view kUses[] = {"found",         "going-online", "online",
+                                              "going-offline", "offline",      "not-erased"};
         item["use"] = use ? kUses[static_cast<std::size_t>(*use)] : "unreachable";
         bound.push_back(std::move(item));
     }

@@ -58,8 +58,7 @@ SanitizeEffect read_sanitize(const YamlValue& value) {
     const std::string text = value.string();
     if (text == "does-nothing") return SanitizeEffect::kDoesNothing;
     if (text == "fails") return SanitizeEffect::kFails;
-    if (text != "erases")
-        value.reject(fmt::format("\"{}\" is none of erases, does-nothing and fails", text));
+    if (text != "erases") value.reject(fmt::format("\"{}\" is none of erases, does-nothing and fails", text));
     return SanitizeEffect::kErases;
 }
 

@@ -43,7 +43,7 @@ struct DeviceConfig {
     Bytes size;
     Bytes granularity = kCxlGranule;  // of an MLD's allocations
     SanitizeEffect sanitize = SanitizeEffect::kErases;
-    std::vector<Bytes> lds;           // an MLD's allocation per LD after power-on, 0 = none; empty for an SLD
+    std::vector<Bytes> lds;  // an MLD's allocation per LD after power-on, 0 = none; empty for an SLD
 
     // What the host that gets the LD sees: serial + 1 + ld for an MLD, serial itself for an SLD.
     [[nodiscard]] SerialNumber ld_serial(unsigned ld) const;

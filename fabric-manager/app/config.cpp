@@ -127,9 +127,8 @@ void read_verify_erased(const YamlMap& map, AppConfig& config) {
         verify.samples = static_cast<std::uint32_t>(samples->integer(1, 65'536));
     const auto pattern = map.get("erased_pattern");
     if (!pattern) return;
-    static const std::map<std::string, ErasedPattern> patterns{{"zeros", ErasedPattern::kZeros},
-                                                               {"uniform", ErasedPattern::kUniform},
-                                                               {"any", ErasedPattern::kAny}};
+    static const std::map<std::string, ErasedPattern> patterns{
+        {"zeros", ErasedPattern::kZeros}, {"uniform", ErasedPattern::kUniform}, {"any", ErasedPattern::kAny}};
     const auto found = patterns.find(pattern->string());
     if (found == patterns.end())
         pattern->reject("must be zeros, uniform or any");

@@ -55,7 +55,7 @@ struct PartJob {
     double waited_ms = 0;                  // in this phase of the composition
     std::optional<SteadyTime> agent_wait;  // since when the agent is waited for
     bool overdue_told = false;
-    std::optional<SteadyTime> missed;  // since when its memory seems to be gone
+    std::optional<SteadyTime> missed;         // since when its memory seems to be gone
     std::optional<std::string> boot_at_bind;  // of the host, when it got the memory
 };
 

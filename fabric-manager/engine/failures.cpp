@@ -86,8 +86,8 @@ Async<Core::Progress> Core::erase_failed(PartRef ref, Error error) {
         const bool first = !part.reason;
         if (!held)
             part.reason = Reason{
-                "erase-failed",
-                fmt::format("its memory could not be erased ({}) and is kept out of the pool", error.message)};
+                "erase-failed", fmt::format("its memory could not be erased ({}) and is kept out of the pool",
+                                            error.message)};
         if (first) note_failure(draft);
         part.state = CompositionState::kFailed;
         end_step(draft.c, part.number, "erase", now(), error.message);

@@ -166,8 +166,8 @@ class Manager {
     boost::asio::awaitable<Outcome<Composition>> wait(CompositionId id, CompositionState state,
                                                       Milliseconds timeout);
     // Takes an LD out of quarantine whatever put it there: its device was repaired, or the host that found it
-    // not erased was wrong. It is erased before it is bound again. Problems: not-quarantined, the storage-* of
-    // create().
+    // not erased was wrong. It is erased before it is bound again. Problems: not-quarantined, the storage-*
+    // of create().
     boost::asio::awaitable<Outcome<>> lift_quarantine(SerialNumber ld);
     // Its events with ids above `after`, at most `limit`. Problems: unknown-composition, internal-error.
     boost::asio::awaitable<Outcome<History>> history(CompositionId id, std::uint64_t after,

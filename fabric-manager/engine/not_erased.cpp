@@ -26,18 +26,20 @@ Async<Core::Progress> Core::not_erased_step(PartRef ref) {
     // A host that restarted since it got the memory may have written to it itself; after a restart of the
     // manager that is not known. Nobody is accused then: it is given back, erased, and handed out anew.
     const bool proven = ref.job().boot_at_bind == agent.boot_id;
-    const std::string said = agent.region && agent.region->error ? agent.region->error->detail : std::string();
+    const std::string said =
+        agent.region && agent.region->error ? agent.region->error->detail : std::string();
     std::vector<PartId> claimed;
     bool quarantined = false;
     Change change = [&](Draft& draft) {
         Part& part = draft.part();
         if (part.reason || is_end(part.state)) return false;
-        part.reason = proven ? Reason{"not-erased",
-                                      fmt::format("its host found it not erased, and it is kept out of the pool{}{}",
-                                                  said.empty() ? "" : ": ", said)}
-                             : Reason{"not-verified",
-                                      "its host found it not erased, and may have written to it before a restart "
-                                      "(of the host, or of this manager): it is erased again"};
+        part.reason =
+            proven ? Reason{"not-erased",
+                            fmt::format("its host found it not erased, and it is kept out of the pool{}{}",
+                                        said.empty() ? "" : ": ", said)}
+                   : Reason{"not-verified",
+                            "its host found it not erased, and may have written to it before a restart "
+                            "(of the host, or of this manager): it is erased again"};
         quarantined = proven && part.serial.value != 0;
         end_step(draft.c, part.number, "online", now(), part.reason->code);
         if (quarantined)
@@ -117,9 +119,10 @@ Async<Outcome<>> Core::do_lift_quarantine(SerialNumber serial) {
     const std::shared_ptr<Core> self = shared_from_this();
     const auto known = quarantine_.find(serial);
     if (known == quarantine_.end())
-        co_return refuse(problem::kNotQuarantined,
-                         fmt::format("no LD with the serial number {} is in quarantine", format_serial(serial)),
-                         ErrorCode::kNotFound);
+        co_return refuse(
+            problem::kNotQuarantined,
+            fmt::format("no LD with the serial number {} is in quarantine", format_serial(serial)),
+            ErrorCode::kNotFound);
     Mutation mutation;
     mutation.quarantine.push_back({serial, known->second.size, {}, true});
     const Result<> durable = co_await apply(std::move(mutation));
@@ -129,9 +132,10 @@ Async<Outcome<>> Core::do_lift_quarantine(SerialNumber serial) {
     event.type = "ld.recovered";
     event.code = "forced";
     event.forced = true;
-    event.detail = fmt::format("the LD with the serial number {} was taken out of quarantine by an operator; it "
-                               "is erased and read back before it is used",
-                               format_serial(serial));
+    event.detail = fmt::format(
+        "the LD with the serial number {} was taken out of quarantine by an operator; it "
+        "is erased and read back before it is used",
+        format_serial(serial));
     for (const auto& [name, device] : inventory_.devices())
         for (const LogicalDevice& ld : device.lds)
             if (ld.serial == serial) {

@@ -158,13 +158,11 @@ json::object verify_json(const VerifyErased& verify) {
 json::object to_json(const DesiredState& desired) {
     const auto serial = [](SerialNumber one) { return json::value(format_serial(one)); };
     const auto one = [&](const DesiredRegion& region) -> json::object {
-        json::object result{{"composition", region.id.composition.value},
-                            {"region", region.id.number},
-                            {"serials", array_of(region.serials, serial)},
-                            {"size", region.size.value},
-                            {"desired", region.online ? "online" : "offline"},
-                            {"force", region.force},
-                            {"drain_deadline", time_or_null(region.drain_deadline)}};
+        json::object result{
+            {"composition", region.id.composition.value},           {"region", region.id.number},
+            {"serials", array_of(region.serials, serial)},          {"size", region.size.value},
+            {"desired", region.online ? "online" : "offline"},      {"force", region.force},
+            {"drain_deadline", time_or_null(region.drain_deadline)}};
         if (region.verify) result["verify_erased"] = verify_json(*region.verify);
         return result;
     };

@@ -105,7 +105,8 @@ struct SqliteOptions {
     bool recover = false;
     // A snapshot is taken when the log has grown by this much, or by twice the database if that is more.
     Bytes snapshot_after = mebibytes(64);
-    // The database follows the log after so long: until then it is brought up by the next start after a crash.
+    // The database follows the log after so long: until then it is brought up by the next start after a
+    // crash.
     std::chrono::milliseconds commit_after{100};
     // For tests: called before ("write", "sync", "cut", "commit") and after ("written", "synced",
     // "committed") what makes a group durable; a number other than 0 is the errno with which it fails.

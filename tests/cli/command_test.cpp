@@ -56,9 +56,8 @@ TEST(Command, ComposeWaitsUntilItIsOnlineAndSendsAnIdempotencyKey) {
 }
 
 TEST(Command, AnLdIsLiftedOutOfQuarantineByItsSerialNumber) {
-    ScriptedManager manager([](const http::Request&) {
-        return http::json_response(200, R"({"serial": "0x4d54000100000001"})");
-    });
+    ScriptedManager manager(
+        [](const http::Request&) { return http::json_response(200, R"({"serial": "0x4d54000100000001"})"); });
     const auto lifted = memtide(manager.url(), {"lift", "0x4d54000100000001"});
     EXPECT_EQ(lifted.exit.code, 0) << lifted.standard_error;
     EXPECT_NE(lifted.standard_output.find("LD 0x4d54000100000001 is out of quarantine"), std::string::npos);

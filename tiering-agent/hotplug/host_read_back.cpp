@@ -56,7 +56,8 @@ void SysfsHost::let_autoprobe_go() {
 Result<> SysfsHost::perform_quietly(const Action& action, const std::function<Result<>()>& step) {
     Files& files = parts_.files;
     if (!action.verify) return step();
-    // Drivers that come later would look for devices of theirs, autoprobe or not. What is missing shows later.
+    // Drivers that come later would look for devices of theirs, autoprobe or not. What is missing shows
+    // later.
     for (const char* module : {"dax_cxl", "device_dax", "kmem"}) (void)parts_.modules.load(module);
     // Off already: whoever did that wants it so.
     if (files.read(kAutoprobe).value_or("0") != "1") return step();

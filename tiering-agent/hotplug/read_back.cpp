@@ -137,12 +137,14 @@ Result<Progress> follow(pid_t child, int pipe, const std::function<bool()>& canc
 
 std::uint32_t targets_of_page(const Interleave& interleave, std::uint64_t page) {
     std::uint32_t targets = 0;
-    for (std::uint64_t at = page; at < page + kSampledPage; at += 256) targets |= 1U << interleave.target_at(at);
+    for (std::uint64_t at = page; at < page + kSampledPage; at += 256)
+        targets |= 1U << interleave.target_at(at);
     return targets;
 }
 
 Result<ReadBack> conclude(const ReadBackJob& job, const Progress& last, int status) {
-    ReadBack result{.pages = static_cast<std::uint32_t>(last.pages), .dirty = last.dirty, .offset = last.offset};
+    ReadBack result{
+        .pages = static_cast<std::uint32_t>(last.pages), .dirty = last.dirty, .offset = last.offset};
     if (last.error != 0) return fail_errno("map", job.device, last.error);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return result;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS && last.pages < job.offsets.size()) {
@@ -155,8 +157,8 @@ Result<ReadBack> conclude(const ReadBackJob& job, const Progress& last, int stat
         ++result.pages;
         return result;
     }
-    return fail(ErrorCode::kIo, fmt::format("the process that reads {} back ended early (status {:#x})",
-                                            job.device, status));
+    return fail(ErrorCode::kIo,
+                fmt::format("the process that reads {} back ended early (status {:#x})", job.device, status));
 }
 
 }  // namespace
@@ -211,11 +213,11 @@ std::string describe(const RegionRecord& record) {
     for (const SerialNumber serial : dirty_memdevs(record))
         serials += (serials.empty() ? "" : ", ") + format_serial(serial);
     const ReadBack& found = record.read_back;
-    return fmt::format("the memory of {} was not erased: {} {:#x} of {} {}; {} pages were read, and it does not "
-                       "go online",
-                       serials, found.unreadable ? "the page at" : "byte", found.offset, record.region,
-                       found.unreadable ? "cannot be read (poison)" : "holds what an erase does not leave",
-                       found.pages);
+    return fmt::format(
+        "the memory of {} was not erased: {} {:#x} of {} {}; {} pages were read, and it does not "
+        "go online",
+        serials, found.unreadable ? "the page at" : "byte", found.offset, record.region,
+        found.unreadable ? "cannot be read (poison)" : "holds what an erase does not leave", found.pages);
 }
 
 }  // namespace memtide::agent

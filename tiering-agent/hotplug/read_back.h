@@ -31,8 +31,8 @@ struct ReadBackJob {
 // dirty. Blocks; `cancelled` is asked about every 50 ms.
 //
 // The pages are mapped and read by a child process alone. Reading poisoned memory ends the process that does
-// it with SIGBUS, and the kernel sends that signal to whoever else has the page of a dax device mapped; so the
-// agent itself never maps it, and a child that ends in this way is an answer: the page is unreadable. The
+// it with SIGBUS, and the kernel sends that signal to whoever else has the page of a dax device mapped; so
+// the agent itself never maps it, and a child that ends in this way is an answer: the page is unreadable. The
 // child dies with the thread that made it, so that a killed agent leaves nobody holding the device.
 //
 // kNotFound, kPermission, kIo when the device cannot be opened or mapped, kCancelled.

@@ -92,7 +92,8 @@ std::string format_records(const RecordFile& file, const std::string& boot_id) {
     for (const RegionId& id : file.used) {
         text += fmt::format("{}{:#x}", kUsed, id.number);
         // The name is the manager's: it may hold spaces and line ends.
-        for (const char c : id.composition.value) text += fmt::format(" {:#x}", static_cast<unsigned char>(c));
+        for (const char c : id.composition.value)
+            text += fmt::format(" {:#x}", static_cast<unsigned char>(c));
         text += '\n';
     }
     for (const RegionRecord& record : file.records) {

@@ -146,7 +146,7 @@ struct RegionRecord {
     std::vector<SerialNumber> serials{};  // in the order of its targets
     AddressRange range{};                 // size 0 until it is known
     ReadBack read_back{};
-    std::vector<MemoryBlock> blocks{};    // filled by looking: what is left of it when the region is gone
+    std::vector<MemoryBlock> blocks{};  // filled by looking: what is left of it when the region is gone
 
     friend bool operator==(const RegionRecord&, const RegionRecord&) = default;
 };
@@ -155,7 +155,8 @@ struct Seen {
     std::vector<Memdev> memdevs{};
     std::vector<Region> regions{};
     std::vector<RegionRecord> records{};
-    std::vector<RegionId> used{};  // regions of compositions that this host may have written to since its start
+    std::vector<RegionId>
+        used{};  // regions of compositions that this host may have written to since its start
     Bytes block_size{};
     std::string
         auto_online{};  // what the kernel does with new blocks: "offline", "online", "online_movable", ...
@@ -195,8 +196,8 @@ struct ObservedRegion {
     std::optional<int> node{};  // as the memory blocks show it
     std::optional<std::string> region{};
     Bytes online{};
-    std::uint32_t verified_pages = 0;         // read back before use and found erased; 0: not verified
-    std::vector<SerialNumber> not_erased{};   // of the memdevs that hold what an erase does not leave
+    std::uint32_t verified_pages = 0;        // read back before use and found erased; 0: not verified
+    std::vector<SerialNumber> not_erased{};  // of the memdevs that hold what an erase does not leave
     std::optional<Finding> error{};
     std::vector<Holder> holders{};
 

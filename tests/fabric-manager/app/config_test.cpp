@@ -83,7 +83,8 @@ TEST(ManagerConfig, SaysHowMemoryIsVerified) {
         return complaint("listen: 127.0.0.1:8080\n",
                          "listen: 127.0.0.1:8080\nverify_erased: {" + verify + "}\n");
     };
-    for (const auto* good : {"", "samples: 1", "samples: 65536, erased_pattern: uniform", "erased_pattern: any"})
+    for (const auto* good :
+         {"", "samples: 1", "samples: 65536, erased_pattern: uniform", "erased_pattern: any"})
         EXPECT_EQ(with(good), "") << good;
     EXPECT_NE(with("erased_pattern: ones").find("must be zeros, uniform or any"), std::string::npos);
     EXPECT_NE(with("samples: 0").find("must be a whole number"), std::string::npos);

@@ -54,9 +54,9 @@ class FakeSwitch final : public FmApiClient {
     void remove_device(std::uint8_t port);
 
     // --- What a test does to it ---
-    bool down = false;         // every call fails with kUnavailable
+    bool down = false;           // every call fails with kUnavailable
     bool sanitize_lies = false;  // a sanitize succeeds, and what hosts wrote stays
-    int background_polls = 0;  // commands that find an operation still running
+    int background_polls = 0;    // commands that find an operation still running
     enum class When { kBefore, kAfter };
     // Called for each command ("bind", "unbind", "sanitize", ...) before it has any effect and after it had
     // it; an error it gives is the caller's answer.

@@ -31,8 +31,8 @@ FakeLd* ld_with(FakeSwitch& fabric, SerialNumber serial) {
 // Leaves bytes of another host in what the next composition of that size would get.
 SerialNumber soil(Rig& rig, const std::string& host, std::uint64_t units, PlacementPolicy policy = {}) {
     rig.fabric->sanitize_lies = true;
-    const CompositionRequest request{
-        HostId(host), kCxlGranule * units, policy, std::nullopt, {}, std::nullopt};
+    const CompositionRequest request{HostId(host), kCxlGranule * units, policy, std::nullopt,
+                                     {},           std::nullopt};
     const Outcome<Composition> plan = rig.manager->plan(request);
     const SerialNumber serial = plan->parts.at(0).serial;
     ld_with(*rig.fabric, serial)->stale = true;
@@ -161,7 +161,8 @@ TEST_F(NotErased, WhatIsAddedToAnOnlineCompositionIsReplacedToo) {
     const Composition c = rig.online("host0", 1);
     soil(rig, "host0", 1);
     ASSERT_TRUE(rig.run(rig.manager->change(c.id, {kCxlGranule * 2, std::nullopt, std::nullopt})));
-    ASSERT_TRUE(rig.run_until([&] { return quarantined() == kCxlGranule && rig.get(c.id).state == kOnline; }));
+    ASSERT_TRUE(
+        rig.run_until([&] { return quarantined() == kCxlGranule && rig.get(c.id).state == kOnline; }));
     EXPECT_EQ(rig.get(c.id).size, kCxlGranule * 2);
     EXPECT_EQ(lasting_size(rig.get(c.id)), kCxlGranule * 2);
     EXPECT_EQ(rig.wrong(), kNone);
@@ -172,7 +173,8 @@ TEST_F(NotErased, GrowingWithNothingButDirtyMemoryLeavesWhatWasThere) {
     const Composition c = rig.online("host0", 1);
     soil(rig, "host0", 1);
     ASSERT_TRUE(rig.run(rig.manager->change(c.id, {kCxlGranule * 2, std::nullopt, std::nullopt})));
-    ASSERT_TRUE(rig.run_until([&] { return quarantined() == kCxlGranule && rig.get(c.id).state == kOnline; }));
+    ASSERT_TRUE(
+        rig.run_until([&] { return quarantined() == kCxlGranule && rig.get(c.id).state == kOnline; }));
     EXPECT_EQ(rig.get(c.id).size, kCxlGranule);
     EXPECT_TRUE(rig.has_event("composition.resize-failed", "not-erased"));
     EXPECT_EQ(rig.wrong(), kNone);

@@ -75,7 +75,8 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
     return report;
 }
 
-bool FakeAgent::read_back(const std::vector<FakeLd*>& lds, const DesiredRegion& wanted, ObservedRegion& seen) {
+bool FakeAgent::read_back(const std::vector<FakeLd*>& lds, const DesiredRegion& wanted,
+                          ObservedRegion& seen) {
     if (!wanted.verify || !knows_read_back) return true;
     if (!reboots_at_read_back.empty()) boot_id = std::exchange(reboots_at_read_back, {});
     for (const FakeLd* ld : lds) {

@@ -26,7 +26,7 @@ struct FakeAgent {
     bool refuses_to_let_go = false;  // something holds the memory
     std::vector<Holder> holders;
     std::vector<HostWindow> windows;
-    bool knows_read_back = true;  // else it passes over that memory is to be verified
+    bool knows_read_back = true;       // else it passes over that memory is to be verified
     std::string reboots_at_read_back;  // as this boot, once
     int reports = 0;
 

@@ -54,7 +54,7 @@ inline Region region_with_blocks(BlockState state, bool movable) {
 }
 
 inline Seen seeing(std::vector<Memdev> memdevs, std::vector<Region> regions = {},
-            std::vector<RegionRecord> records = {}) {
+                   std::vector<RegionRecord> records = {}) {
     return {.memdevs = std::move(memdevs),
             .regions = std::move(regions),
             .records = std::move(records),

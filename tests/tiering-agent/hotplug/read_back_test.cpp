@@ -185,7 +185,8 @@ TEST_F(VerifyingAgent, MemoryThatWasNotErasedNeverGoesOnline) {
     EXPECT_TRUE(kernel_.blocks().empty());
     EXPECT_EQ(kernel_.regions.at("region0").dax_driver, "") << "nobody can map it";
     crash();
-    EXPECT_EQ(run(verified()).not_erased, std::vector{kSerial}) << "also after a restart, without reading again";
+    EXPECT_EQ(run(verified()).not_erased, std::vector{kSerial})
+        << "also after a restart, without reading again";
     EXPECT_EQ(run(verified(Want::kOffline)).status, RegionStatus::kOffline);
     expect_no_trace();
 }

@@ -82,7 +82,7 @@ Result<> Fleet::build(const Topology& topology) {
         for (const PortConfig& port : config.ports)
             if (port.host) place.hosts.push_back(hosts_.at(*port.host).get());
         for (std::size_t i = 0; i < config.devices.size(); ++i)
-            devices_[config.devices[i].name] = {&place, place.life->media()[i], false, false, 0};
+            devices_[config.devices[i].name] = {&place, place.life->media()[i], false, 0};
         if (auto on = place.life->power_on(); !on) return on;
     }
     return {};

@@ -127,6 +127,21 @@ void read_placement(const YamlMap& map, AppConfig& config) {
         config.manager.placement_defaults.all = read_limits_of_placement(defaults->map());
 }
 
+void read_verify_erased(const YamlMap& map, AppConfig& config) {
+    VerifyErased& verify = config.manager.verify_erased;
+    if (const auto samples = map.get("samples"))
+        verify.samples = static_cast<std::uint32_t>(samples->integer(1, 65'536));
+    const auto pattern = map.get("erased_pattern");
+    if (!pattern) return;
+    static const std::map<std::string, ErasedPattern> patterns{
+        {"zeros", ErasedPattern::kZeros}, {"uniform", ErasedPattern::kUniform}, {"any", ErasedPattern::kAny}};
+    const auto found = patterns.find(pattern->string());
+    if (found == patterns.end())
+        pattern->reject("must be zeros, uniform or any");
+    else
+        verify.pattern = found->second;
+}
+
 void read_listen(const YamlValue& value, AppConfig& config) {
     const auto one = [&](const YamlValue& entry) {
         const std::string address = entry.string();
@@ -237,6 +252,7 @@ Result<AppConfig> read(const YamlDocument& document) {
     for (const ManagerHost& host : config.manager.hosts) hosts.push_back(host.id.value);
     config.manager.tenants =
         read_tenants(root, hosts, config.security.gate, config.manager.placement_defaults);
+    if (const auto verify = root.get("verify_erased")) read_verify_erased(verify->map(), config);
     if (const auto timing = root.get("timing")) read_timing(timing->map(), config);
     if (const auto limits = root.get("limits")) read_limits(limits->map(), config);
     if (const auto placement = root.get("placement")) read_placement(placement->map(), config);

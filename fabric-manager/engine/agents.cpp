@@ -42,9 +42,15 @@ Async<Outcome<DesiredState>> Core::desired(HostId id, std::optional<std::uint64_
             co_return refuse(problem::kInternalError, "cancelled", ErrorCode::kCancelled);
     }
     DesiredState state{host->revision, id, {}};
-    for (const CompositionId& one : agent.active)
-        for (DesiredRegion& region : desired_regions(find(one)->c))
+    const bool verifies = config_.verify_erased.pattern != ErasedPattern::kAny;
+    for (const CompositionId& one : agent.active) {
+        const Composition& c = find(one)->c;
+        for (DesiredRegion& region : desired_regions(c)) {
+            if (verifies && region.online && is_unused(c, region.id.number))
+                region.verify = config_.verify_erased;
             state.regions.push_back(std::move(region));
+        }
+    }
     co_return state;
 }
 
@@ -62,7 +68,9 @@ std::string contradiction(const Composition& c, const ObservedRegion& seen) {
     }
     if (known.empty()) return fmt::format("composition {} has no region {}", c.id.value, seen.id.number);
     if (!all_known) return {};
-    for (const SerialNumber serial : seen.serials)
+    std::vector<SerialNumber> told = seen.serials;
+    told.insert(told.end(), seen.not_erased.begin(), seen.not_erased.end());
+    for (const SerialNumber serial : told)
         if (std::ranges::find(known, serial) == known.end())
             return fmt::format("region {} of composition {} has serial number {}, not {}", seen.id.number,
                                c.id.value, format_serial(known.front()), format_serial(serial));

@@ -27,6 +27,7 @@
 //   views.cpp     what it looks at: the switch's and the agent's side of a part
 //   effect_steps.cpp  its steps that have an effect on a switch
 //   failures.cpp  what a part that fails means for its composition
+//   not_erased.cpp what a host that finds memory not erased means for its composition
 //   deadlines.cpp what happens by the clock
 //   effects.cpp   what a step does to a switch
 //   fabric.cpp    reading switches, adopting what is found bound
@@ -54,7 +55,8 @@ struct PartJob {
     double waited_ms = 0;                  // in this phase of the composition
     std::optional<SteadyTime> agent_wait;  // since when the agent is waited for
     bool overdue_told = false;
-    std::optional<SteadyTime> missed;  // since when its memory seems to be gone
+    std::optional<SteadyTime> missed;         // since when its memory seems to be gone
+    std::optional<std::string> boot_at_bind;  // of the host, when it got the memory
 };
 
 // A composition and what this process remembers about it.
@@ -103,6 +105,9 @@ struct Draft {
 
     [[nodiscard]] Part& part() { return *c.part(number); }
 };
+
+// An event of that type about a part of it.
+Event event_about(const Draft& draft, const Part& part, std::string type);
 
 // Edits a draft; false: there is nothing to do after all. Made into a named variable before it is handed to a
 // coroutine that is awaited: gcc 12 destroys a lambda twice that is converted inside a co_await expression.
@@ -157,6 +162,9 @@ class Core : public std::enable_shared_from_this<Core> {
     CompositionPage list(const CompositionQuery& query) const;
     std::vector<TenantStatus> tenants() const;
     Async<Outcome<Composition>> wait(CompositionId id, CompositionState state, Milliseconds timeout);
+
+    // not_erased.cpp
+    Async<Outcome<>> lift_quarantine(SerialNumber serial);
 
     // history.cpp
     Async<Outcome<History>> history(CompositionId id, std::uint64_t after, std::size_t limit);
@@ -232,6 +240,11 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Progress> erase_failed(PartRef ref, Error error);
     void note_failure(Draft& draft) const;
     void give_back(Composition& c, Part& part) const;
+
+    // --- not_erased.cpp ---
+    Async<Progress> not_erased_step(PartRef ref);
+    std::vector<PartId> replace_not_erased(Draft& draft, Bytes missing);
+    Async<Outcome<>> do_lift_quarantine(SerialNumber serial);
 
     // --- deadlines.cpp ---
     void watch_deadlines(const EntryPtr& entry, const Composition& before);

@@ -240,6 +240,9 @@ Async<> Core::retry_quarantined(LdAddress address) {
     const auto way = inventory_.way_to(address);
     const LogicalDevice* ld = inventory_.ld(address);
     if (!way || ld->use != LdUse::kQuarantined) co_return;
+    // Its device has said before that it was erased, and it was not.
+    const auto known = quarantine_.find(ld->serial);
+    if (ld->owner || (known != quarantine_.end() && known->second.is_held())) co_return;
     const SwitchId switch_id = way->first;
     const QuarantineRecord record{ld->serial, ld->size, {}, true};
     const Target target = target_of(address, way->second);

@@ -64,6 +64,7 @@ struct ManagerConfig {
     PlacementDefaults placement_defaults{};
     Tenants tenants;
     int erase_attempts = 3;           // then the LD is quarantined
+    VerifyErased verify_erased;       // by the hosts, before they use memory
     std::size_t keep_ended = 10'000;  // ended compositions that stay readable
     std::size_t keep_events = 100'000;
     std::size_t keep_idempotency = 20'000;  // keys; the oldest are forgotten first
@@ -171,6 +172,10 @@ class Manager {
     // then.
     boost::asio::awaitable<Outcome<Composition>> wait(CompositionId id, CompositionState state,
                                                       Milliseconds timeout);
+    // Takes an LD out of quarantine whatever put it there: its device was repaired, or the host that found it
+    // not erased was wrong. It is erased before it is bound again. Problems: not-quarantined, the storage-*
+    // of create().
+    boost::asio::awaitable<Outcome<>> lift_quarantine(SerialNumber ld);
     // Its events with ids above `after`, at most `limit`. Problems: unknown-composition, internal-error.
     boost::asio::awaitable<Outcome<History>> history(CompositionId id, std::uint64_t after,
                                                      std::size_t limit);

@@ -50,6 +50,12 @@ bool agent_has_it_online(const Part& p, const AgentView& agent) {
     return ours && seen.node && seen.online_bytes.value != 0 && seen.online_bytes <= agent.region_size;
 }
 
+// Only what no host has used yet can be told from what a host has written since.
+bool agent_found_it_not_erased(const Part& p, const AgentView& agent) {
+    if (!agent.region || !p.boot_id.empty() || p.reason) return false;
+    return std::ranges::find(agent.region->not_erased, p.serial) != agent.region->not_erased.end();
+}
+
 // Safe to unbind: the agent has seen that it shall let go, and says that it has.
 bool agent_let_go(const Part& p, const AgentView& agent) {
     if (!agent.region || agent.revision_seen < p.offline_revision) return false;
@@ -122,6 +128,7 @@ Action vanish(const Part& p, const SwitchView& fabric) {
 }
 
 Action when_onlining(const HostId& host, const Part& p, const SwitchView& fabric, const AgentView& agent) {
+    if (agent_found_it_not_erased(p, agent)) return act(kNotErased);
     if (has_vanished(fabric)) return vanish(p, fabric);
     if (p.release_requested) return act(kStartDrain);
     if (agent_has_it_online(p, agent)) return act(kBecomeOnline);
@@ -141,6 +148,7 @@ Action when_online(const Part& p, const SwitchView& fabric, const AgentView& age
 }
 
 Action when_draining(const HostId& host, const Part& p, const SwitchView& fabric, const AgentView& agent) {
+    if (agent_found_it_not_erased(p, agent)) return act(kNotErased);
     if (fabric.known && fabric.vppb != VppbView::kOurs && fabric.vppb != VppbView::kBusy)
         return act(kEnterErasing);
     if (p.forced || agent_let_go(p, agent)) return fabric.known ? act(kUnbind) : await_switch(p, fabric);

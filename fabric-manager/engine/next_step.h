@@ -49,6 +49,7 @@ enum class ActionKind {
     kEnterOnlining,    // it is bound
     kAwaitAgentOnline,
     kBecomeOnline,     // the agent says so
+    kNotErased,        // the agent says that it holds what an erase does not leave: keep it out of the pool
     kReenterOnlining,  // the host rebooted or lost the memory: the agent has to online it again
     kStartDrain,       // journal Draining: the agent is asked to take it offline
     kAwaitAgentOffline,

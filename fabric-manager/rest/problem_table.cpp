@@ -87,6 +87,8 @@ std::span<const ProblemRow> problem_table() {
         ProblemRow{problem::kCannotShrink, 409,
                    "LDs shrink as a whole, and there is no smaller one in exchange",
                    "take one of the sizes that the detail names"},
+        ProblemRow{problem::kNotQuarantined, 404, "no LD with that serial number is in quarantine",
+                   "GET /v1/devices has those whose use is quarantined"},
         ProblemRow{problem::kPreconditionFailed, 412,
                    "it has changed since: the ETag is not that of If-Match",
                    "get it again, and decide again"},

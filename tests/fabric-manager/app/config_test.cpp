@@ -79,6 +79,7 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     EXPECT_EQ(example->manager.timing.background_timeout, defaults.manager.timing.background_timeout);
     EXPECT_EQ(example->manager.timing.quarantine_retry, defaults.manager.timing.quarantine_retry);
     EXPECT_EQ(example->manager.timing.gone_after, defaults.manager.timing.gone_after);
+    EXPECT_EQ(example->manager.verify_erased, defaults.manager.verify_erased);
     EXPECT_EQ(example->manager.keep_ended, defaults.manager.keep_ended);
     EXPECT_EQ(example->manager.keep_events, defaults.manager.keep_events);
     EXPECT_EQ(example->manager.keep_idempotency, defaults.manager.keep_idempotency);
@@ -91,6 +92,19 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     EXPECT_EQ(example->http.idle_timeout, defaults.http.idle_timeout);
     EXPECT_EQ(example->log_level, defaults.log_level);
     EXPECT_EQ(example->log_format, defaults.log_format);
+}
+
+TEST(ManagerConfig, SaysHowMemoryIsVerified) {
+    const auto with = [](const std::string& verify) {
+        return complaint("listen: 127.0.0.1:8080\n",
+                         "listen: 127.0.0.1:8080\nverify_erased: {" + verify + "}\n");
+    };
+    for (const auto* good :
+         {"", "samples: 1", "samples: 65536, erased_pattern: uniform", "erased_pattern: any"})
+        EXPECT_EQ(with(good), "") << good;
+    EXPECT_NE(with("erased_pattern: ones").find("must be zeros, uniform or any"), std::string::npos);
+    EXPECT_NE(with("samples: 0").find("must be a whole number"), std::string::npos);
+    EXPECT_NE(with("sample: 1").find("did you mean \"samples\"?"), std::string::npos);
 }
 
 TEST(ManagerConfig, OtherThanLoopbackAddressesAreRefusedWithTheReason) {

@@ -129,7 +129,10 @@ void FakeSwitch::finish(Operation& operation) {
     operation.done = true;
     const bool good = operation.code == fmapi::ReturnCode::kSuccess;
     if (operation.command == "sanitize") {
-        if (FakeLd* ld = ld_at(operation.port, operation.ld); ld != nullptr && good) ld->dirty = false;
+        if (FakeLd* ld = ld_at(operation.port, operation.ld); ld != nullptr && good) {
+            ld->dirty = false;
+            ld->stale = ld->stale && sanitize_lies;
+        }
         return;
     }
     fmapi::Vppb& one = vppb(operation.vcs, operation.vppb);
@@ -137,7 +140,11 @@ void FakeSwitch::finish(Operation& operation) {
     FakeLd* ld = ld_at(operation.port, operation.ld);
     if (!becomes_bound) {
         one = fmapi::Vppb{};
-        if (ld != nullptr) ld->online = false;
+        if (ld != nullptr) {
+            ld->stale = ld->stale || ld->online || ld->used;
+            ld->online = false;
+            ld->used = false;
+        }
         return;
     }
     one.binding = operation.ld == 0xffff ? fmapi::VppbBinding::kBoundPort : fmapi::VppbBinding::kBoundLd;

@@ -22,6 +22,8 @@ struct FakeLd {
     std::uint64_t size = 0;
     bool dirty = true;    // somebody could have written to it since it was erased
     bool online = false;  // the host has it online as a NUMA node
+    bool used = false;    // it was online since it was bound
+    bool stale = false;   // holds what a host wrote that does not have it any more, erased or not
 };
 
 struct FakePort {
@@ -58,8 +60,9 @@ class FakeSwitch final : public FmApiClient {
     void remove_device(std::uint8_t port);
 
     // --- What a test does to it ---
-    bool down = false;         // every call fails with kUnavailable
-    int background_polls = 0;  // commands that find an operation still running
+    bool down = false;           // every call fails with kUnavailable
+    bool sanitize_lies = false;  // a sanitize succeeds, and what hosts wrote stays
+    int background_polls = 0;    // commands that find an operation still running
     enum class When { kBefore, kAfter };
     // Called for each command ("bind", "unbind", "sanitize", ...) before it has any effect and after it had
     // it; an error it gives is the caller's answer.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace memtide::fm {
@@ -44,8 +46,16 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
             seen.state = ObservedState::kAbsent;
         } else if (one.online && lds.size() < one.serials.size()) {
             seen.state = ObservedState::kFound;
+        } else if (one.online && !read_back(lds, one, seen)) {
+            seen.state = ObservedState::kFailed;
+            seen.error = Reason{"not-erased", "it holds what an erase does not leave"};
         } else if (one.online) {
-            for (FakeLd* ld : lds) ld->online = true;
+            for (FakeLd* ld : lds) {
+                if (ld->stale && knows_read_back && one.verify)
+                    fabric.violations.push_back(fmt::format("{:#x} was online and not erased", ld->serial));
+                ld->online = true;
+                ld->used = true;
+            }
             seen.state = ObservedState::kOnline;
             seen.node = 1;
             seen.region = "region0";
@@ -59,8 +69,21 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
         }
         report.regions.push_back(std::move(seen));
     }
+    report.boot_id = boot_id;
     fabric.save();
     return report;
+}
+
+bool FakeAgent::read_back(const std::vector<FakeLd*>& lds, const DesiredRegion& wanted,
+                          ObservedRegion& seen) {
+    if (!wanted.verify || !knows_read_back) return true;
+    if (!reboots_at_read_back.empty()) boot_id = std::exchange(reboots_at_read_back, {});
+    for (const FakeLd* ld : lds) {
+        if (ld->used) return true;  // by this very composition
+        if (ld->stale) seen.not_erased.push_back(SerialNumber{ld->serial});
+    }
+    if (seen.not_erased.empty()) seen.verified_pages = wanted.verify->samples;
+    return seen.not_erased.empty();
 }
 
 Rig::Rig() {

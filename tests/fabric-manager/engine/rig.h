@@ -26,10 +26,16 @@ struct FakeAgent {
     bool refuses_to_let_go = false;  // something holds the memory
     std::vector<Holder> holders;
     std::vector<HostWindow> windows;
+    bool knows_read_back = true;       // else it passes over that memory is to be verified
+    std::string reboots_at_read_back;  // as this boot, once
     int reports = 0;
 
     // Does what is desired and says what is then true.
     ObservedReport act(FakeSwitch& fabric, const DesiredState& desired);
+
+  private:
+    // Reads back what is to be verified; true when it may go online.
+    bool read_back(const std::vector<FakeLd*>& lds, const DesiredRegion& wanted, ObservedRegion& seen);
 };
 
 // Follows the desired state of its host until the manager goes, and *alive becomes false with it.

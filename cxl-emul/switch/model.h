@@ -11,6 +11,7 @@
 #include "common/fmapi/commands.h"
 #include "common/fmapi/message.h"
 #include "common/fmapi/return_code.h"
+#include "cxl-emul/switch/event_log.h"
 #include "cxl-emul/switch/topology.h"
 
 // The switch and its devices as plain data. The commands (commands.h) change it; nothing here does I/O.
@@ -62,6 +63,7 @@ struct Port {
     bool perst_asserted = false;
     bool host_link_up = true;                              // of an upstream port
     bool device_link_up = true;                            // of a downstream port
+    bool device_plugged = true;                            // the same
     std::map<std::uint16_t, std::uint32_t> config_writes;  // registers of the bridge that were written
 };
 
@@ -85,6 +87,7 @@ struct SwitchModel : Component {
     std::vector<Port> ports;
     std::vector<Vcs> vcss;
     std::vector<Device> devices;
+    EventLogs events;
 
     // As after power-on: nothing bound, LDs allocated as the topology says, one behind the other.
     explicit SwitchModel(const SwitchConfig& config);

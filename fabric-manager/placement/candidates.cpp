@@ -12,6 +12,10 @@ namespace {
 // Free vPPBs by switch, of the virtual switches that the host is attached to.
 Outcome<> find_vppbs(const Inventory& inventory, const Host& host, Candidates& out) {
     std::vector<std::string> why;
+    if (!host.held.empty())
+        return refuse(problem::kHostNotReachable,
+                      fmt::format("host {} gets no memory now: {}", host.id.value, host.held),
+                      ErrorCode::kUnavailable);
     for (const HostAttachment& at : host.attach) {
         const Switch* owner = inventory.find_switch(at.switch_id);
         if (owner == nullptr || !owner->inventoried || !owner->up) {
@@ -85,6 +89,7 @@ class Finder {
         if (policy.max_percent_per_switch < 100)
             out_.most_per_switch[id] = room_under(policy.max_percent_per_switch, use_.total + request_.size,
                                                   value_or_zero(use_.by_switch, id));
+        switch_held_ = &inventory_.find_switch(id)->held;
         for (const Device* device : inventory_.devices_behind(id)) add(*device);
     }
 
@@ -100,6 +105,8 @@ class Finder {
         out_.free += sums.free;
         out_.capacity += sums.capacity;
         out_.largest_device = std::max(out_.largest_device, device.size);
+        const std::string& held = device.held.empty() ? *switch_held_ : device.held;
+        if (!held.empty()) return exclude(device, "flapping", [&] { return held; });
         if (sums.largest_free.value == 0) return exclude_full(device, sums);
         if (request_.policy.exclusive_devices)
             if (const auto stranger = stranger_on(inventory_, device, request_.tenant)) {
@@ -139,8 +146,9 @@ class Finder {
         candidate.most = room;
         if (room.value != 0 && device.kind == DeviceKind::kMld) return true;
         exclude(device, "max-percent-per-device", [&] {
-            return fmt::format("the host has {} of it, and at most {} % of its memory may be behind one device",
-                               format_bytes(has), percent);
+            return fmt::format(
+                "the host has {} of it, and at most {} % of its memory may be behind one device",
+                format_bytes(has), percent);
         });
         return false;
     }
@@ -149,6 +157,7 @@ class Finder {
     const PlacementRequest& request_;
     Candidates& out_;
     HostUse use_;
+    const std::string* switch_held_ = nullptr;  // of the switch whose devices are added
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct FakeAgent {
     std::vector<Holder> holders;
     std::vector<HostWindow> windows;
     int reports = 0;
+    std::shared_ptr<FakeSwitch> also;  // another switch that the host is attached to, at the same VCS
 
     // Does what is desired and says what is then true.
     ObservedReport act(FakeSwitch& fabric, const DesiredState& desired);
@@ -39,8 +41,12 @@ class Rig {
     ~Rig();
 
     ManagerConfig config;
-    SqliteOptions store;  // without a path: in a folder of its own, which goes with it
-    std::shared_ptr<FakeSwitch> fabric;
+    SqliteOptions store;                 // without a path: in a folder of its own, which goes with it
+    std::shared_ptr<FakeSwitch> fabric;  // "switch0"
+    // Further ones; the configuration is the test's.
+    std::map<SwitchId, std::shared_ptr<FakeSwitch>> others;
+    // A second one, "switch1", that host0 is attached to as well.
+    FakeSwitch& add_second_switch();
     std::vector<std::shared_ptr<FakeAgent>> agents;
     std::unique_ptr<Manager> manager;
 

@@ -73,12 +73,21 @@ void read_timing(const YamlMap& map, AppConfig& config) {
     read_duration(map, "background_timeout", timing.background_timeout);
     read_duration(map, "quarantine_retry", timing.quarantine_retry);
     read_duration(map, "gone_after", timing.gone_after);
+    read_count(map, "readers", 1, timing.readers);
     read_duration(map, "connect_timeout", config.connect_timeout);
     read_duration(map, "command_timeout", config.command_timeout);
     read_duration(map, "shutdown_grace", config.shutdown_grace, true);
     if (timing.retry_max < timing.retry_min) map.reject("retry_max must not be shorter than retry_min");
     if (timing.background_poll_max < timing.background_poll_min)
         map.reject("background_poll_max must not be shorter than background_poll_min");
+}
+
+void read_flapping(const YamlMap& map, FlapLimits& flapping) {
+    read_count(map, "limit", 0, flapping.limit);
+    read_duration(map, "window", flapping.window);
+    read_duration(map, "hold", flapping.hold);
+    read_duration(map, "hold_max", flapping.hold_max);
+    if (flapping.hold_max < flapping.hold) map.reject("hold_max must not be shorter than hold");
 }
 
 void read_limits(const YamlMap& map, AppConfig& config) {
@@ -254,6 +263,7 @@ Result<AppConfig> read(const YamlDocument& document) {
         read_tenants(root, hosts, config.security.gate, config.manager.placement_defaults);
     if (const auto verify = root.get("verify_erased")) read_verify_erased(verify->map(), config);
     if (const auto timing = root.get("timing")) read_timing(timing->map(), config);
+    if (const auto flapping = root.get("flapping")) read_flapping(flapping->map(), config.manager.flapping);
     if (const auto limits = root.get("limits")) read_limits(limits->map(), config);
     if (const auto placement = root.get("placement")) read_placement(placement->map(), config);
     if (const auto level = root.get("log_level")) read_log_level(*level, config);

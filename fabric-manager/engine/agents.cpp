@@ -111,7 +111,7 @@ Outcome<> Core::observed(const HostId& id, ObservedReport report) {
     if (!agent.reported)
         emit(host_event("host.agent", id, "", "its agent, version " + report.agent_version + ", reports"));
     else if (agent.boot_id != report.boot_id)
-        emit(host_event("host.rebooted", id, "", "its agent reports another boot id"));
+        tell_change({.host = id}, host_event("host.rebooted", id, "", "its agent reports another boot id"));
     // One event for a kind of warning, however often its text changes: events are kept in a limited number.
     std::set<std::string_view> known;
     for (const Warning& warning : host->warnings) known.insert(warning.code);

@@ -21,6 +21,7 @@ struct SwitchView {
     bool known = false;   // read since the last doubt; nothing below counts otherwise
     std::string trouble;  // why not
     bool device_present = false;
+    std::string moved_to;        // where the device is instead, when a switch shows it elsewhere
     bool gone_for_long = false;  // what is missing was missing some time ago as well
     Bytes ld_size;
     bool ld_clean = false;

@@ -40,7 +40,7 @@ inline constexpr std::string_view kInternalError = "internal-error";
 }  // namespace problem
 
 // Why a device could not serve a request: `constraint` is one of link-down, switch-down, no-free-vppb,
-// no-memory, size, max-percent-per-device, max-percent-per-switch, exclusive-devices, in-use.
+// no-memory, size, max-percent-per-device, max-percent-per-switch, exclusive-devices, in-use, flapping.
 struct Exclusion {
     std::string device;
     std::string constraint;

@@ -73,8 +73,9 @@ std::span<const ProblemRow> problem_table() {
                    "release something, or ask an operator who may use the reserve"},
         ProblemRow{problem::kNoFreeVppb, 409, "the host's virtual switch has no free port",
                    "release one of the host's compositions"},
-        ProblemRow{problem::kHostNotReachable, 503, "no switch of the host answers",
-                   "try again when GET /v1/switches has it up"},
+        ProblemRow{problem::kHostNotReachable, 503,
+                   "no switch of the host answers, or the host is held: it reboots all the time",
+                   "try again when GET /v1/switches has it up and `held` of the host is null"},
         // What it meets.
         ProblemRow{problem::kIdempotencyConflict, 409,
                    "the Idempotency-Key was used with another body before",

@@ -355,6 +355,7 @@ json::object to_json(const Switch& item) {
             {"up", item.up},
             {"inventoried", item.inventoried},
             {"error", text_or_null(item.error)},
+            {"held", text_or_null(item.held)},
             {"last_seen", time_or_null(item.last_seen)},
             {"ports", array_of(item.ports, port_json)},
             {"vcss", array_of(item.vcss, vcs_json)}};
@@ -371,6 +372,7 @@ json::object device_json(const Device& device) {
             {"size", device.size.value},
             {"granularity", device.granularity.value},
             {"present", device.present},
+            {"held", text_or_null(device.held)},
             {"head_count", device.head_count},
             {"heads", array_of(device.heads, head_json)}};
 }
@@ -410,6 +412,7 @@ json::object to_json(const Host& host, Bytes composed, bool connected) {
     return {{"name", host.id.value},
             {"attach", array_of(host.attach, attachment)},
             {"composed", composed.value},
+            {"held", text_or_null(host.held)},
             {"revision", host.revision},
             {"agent", json::object{{"connected", connected},
                                    {"last_report", time_or_null(host.last_report)},

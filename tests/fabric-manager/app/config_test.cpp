@@ -80,6 +80,11 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     EXPECT_EQ(example->manager.timing.quarantine_retry, defaults.manager.timing.quarantine_retry);
     EXPECT_EQ(example->manager.timing.gone_after, defaults.manager.timing.gone_after);
     EXPECT_EQ(example->manager.verify_erased, defaults.manager.verify_erased);
+    EXPECT_EQ(example->manager.timing.readers, defaults.manager.timing.readers);
+    EXPECT_EQ(example->manager.flapping.limit, defaults.manager.flapping.limit);
+    EXPECT_EQ(example->manager.flapping.window, defaults.manager.flapping.window);
+    EXPECT_EQ(example->manager.flapping.hold, defaults.manager.flapping.hold);
+    EXPECT_EQ(example->manager.flapping.hold_max, defaults.manager.flapping.hold_max);
     EXPECT_EQ(example->manager.keep_ended, defaults.manager.keep_ended);
     EXPECT_EQ(example->manager.keep_events, defaults.manager.keep_events);
     EXPECT_EQ(example->manager.keep_idempotency, defaults.manager.keep_idempotency);
@@ -139,6 +144,13 @@ TEST(ManagerConfig, WrongTypesAreNamedWithTheirPlace) {
         complaint("[{switch: switch0, vcs: 0}]", "switch0").starts_with("x.yaml:6:27: must be a list"));
     EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {switch_poll: fast}\n")
                     .starts_with("x.yaml:2:23: "));
+    EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {readers: 0}\n")
+                    .starts_with("x.yaml:2:19: "));
+    EXPECT_TRUE(
+        complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\nflapping: {hold: 2h, hold_max: 1h}\n")
+            .contains("hold_max must not be shorter than hold"));
+    EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\nflapping: {limits: 3}\n")
+                    .contains("limits"));
     EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {switch_poll: 0ms}\n")
                     .starts_with("x.yaml:2:23: must be longer"));
     for (const char* reserve : {"110%", "x%", "%", "-1%"})

@@ -65,6 +65,20 @@ void FakeSwitch::remove_device(std::uint8_t id) {
             if (is_bound(one) && one.port == id) one = fmapi::Vppb{};
 }
 
+void FakeSwitch::add_port(std::uint8_t id) {
+    FakePort port;
+    port.id = id;
+    ports.push_back(port);
+}
+
+void FakeSwitch::move_device(std::uint8_t from, FakeSwitch& there, std::uint8_t to) {
+    FakePort moved = port(from);
+    remove_device(from);
+    for (FakeLd& ld : moved.lds) ld.online = false;
+    moved.id = to;
+    there.port(to) = std::move(moved);
+}
+
 FakePort& FakeSwitch::port(std::uint8_t id) { return *std::ranges::find(ports, id, &FakePort::id); }
 
 FakeLd* FakeSwitch::ld_at(std::uint8_t id, std::uint16_t ld) {

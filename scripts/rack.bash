@@ -95,11 +95,13 @@ issue_credentials() {
     export MEMTIDE_CA=$certs/ca.pem MEMTIDE_TOKEN_FILE=$run/operator.token
 }
 
+# Fewer samples than by default: an emulated device answers 0.2 MB a second.
 configure() {  # the example configs, moved into the folder of this run
     sed -e "s#listen: .*#listen: [\"unix://$run/switch0.sock\"]#" -e "s#media: .*#media: $media#" \
-        "$root/config/topologies/one-switch-one-mld.yaml" >"$topology"
+        "${base_topology:-$root/config/topologies/one-switch-one-mld.yaml}" >"$topology"
     sed -e "s#^listen: .*#listen: 127.0.0.1:${port:-0}#" -e "s#^state: .*#state: $run/state.db#" \
         -e "s#address: [^,}]*#address: unix://$run/switch0.sock#" \
+        -e "s#^  samples: [0-9]*#  samples: 32#" \
         "$root/config/fabric-manager.yaml" >"$run/manager.yaml"
     [[ -z $secure ]] || cat >>"$run/manager.yaml" <<END
 tls:

@@ -64,6 +64,7 @@ CommandLine::CommandLine() {
     add_compose();
     add_resize_and_lease();
     add_release();
+    add_lift();
     add_list_and_show();
     add_history();
     add_events();
@@ -210,6 +211,20 @@ void CommandLine::add_release() {
         chosen_ = [this](const auto& manager, auto& output) {
             return release(manager, output, id_, force_, waiting());
         };
+    });
+}
+
+void CommandLine::add_lift() {
+    auto* const command =
+        add("lift", "Take an LD out of quarantine, when its device was repaired",
+            "  memtide lift 0x4d54000100000001\n"
+            "  memtide devices --json                   has those whose use is quarantined\n");
+    command->add_option("SERIAL", id_, "Serial number of the LD")
+        ->required()
+        ->type_name("")
+        ->check(something());
+    command->callback([this] {
+        chosen_ = [this](const auto& manager, auto& output) { return lift_quarantine(manager, output, id_); };
     });
 }
 

@@ -34,6 +34,7 @@ class CommandLine {
     void add_placement(CLI::App* command);
     void add_resize_and_lease();
     void add_release();
+    void add_lift();
     void add_list_and_show();
     void add_events();
     void add_history();

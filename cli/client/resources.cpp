@@ -31,6 +31,7 @@ bool is_topology(const json::value& answer) {
     return has_list(answer, "switches") && has_list(answer, "devices") && has_list(answer, "hosts");
 }
 bool is_named(const json::value& answer) { return has_text(answer, "name"); }
+bool is_serial(const json::value& answer) { return has_text(answer, "serial"); }
 bool is_composition(const json::value& answer) { return has_text(answer, "id") && has_text(answer, "state"); }
 bool is_plan(const json::value& answer) { return has_list(answer, "parts") && has_text(answer, "state"); }
 bool is_history(const json::value& answer) {

@@ -11,6 +11,7 @@ using IsResource = bool (*)(const boost::json::value&);
 bool is_pool(const boost::json::value& answer);
 bool is_topology(const boost::json::value& answer);
 bool is_named(const boost::json::value& answer);  // a host, a switch, a device
+bool is_serial(const boost::json::value& answer);
 bool is_composition(const boost::json::value& answer);
 // A dry run's answer: a composition that has no id.
 bool is_plan(const boost::json::value& answer);

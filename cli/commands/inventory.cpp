@@ -1,9 +1,11 @@
 #include "cli/commands/inventory.h"
 
 #include <boost/json/object.hpp>
+#include <fmt/format.h>
 
 #include "cli/render/inventory.h"
 #include "common/daemon/exit_code.h"
+#include "common/http/client.h"
 
 namespace memtide::cli {
 namespace {
@@ -51,6 +53,18 @@ int show_tenants(const ManagerClient& manager, Output& output) {
 }
 int show_topology(const ManagerClient& manager, Output& output) {
     return show_whole(manager, output, "/v1/topology", is_topology, render_topology);
+}
+
+int lift_quarantine(const ManagerClient& manager, Output& output, const std::string& serial) {
+    const auto answer = manager.remove("/v1/quarantine/" + http::percent_encode(serial), is_serial);
+    if (!answer) return output.failure(answer.error());
+    if (output.json())
+        output.value(*answer);
+    else
+        output.text(
+            fmt::format("LD {} is out of quarantine: it is erased, and read back, before it is used\n",
+                        answer->at("serial").as_string().c_str()));
+    return daemon::kExitOk;
 }
 
 }  // namespace memtide::cli

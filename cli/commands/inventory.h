@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "cli/client/manager_client.h"
 #include "cli/commands/output.h"
 
@@ -12,5 +14,7 @@ int show_switches(const ManagerClient& manager, Output& output);
 int show_devices(const ManagerClient& manager, Output& output);
 int show_tenants(const ManagerClient& manager, Output& output);
 int show_topology(const ManagerClient& manager, Output& output);
+// Of the LD with that serial number.
+int lift_quarantine(const ManagerClient& manager, Output& output, const std::string& serial);
 
 }  // namespace memtide::cli

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "common/fmapi/commands/component.h"
+#include "common/fmapi/commands/events.h"
 #include "common/fmapi/commands/memory_device.h"
 #include "common/fmapi/commands/mld.h"
 #include "common/fmapi/commands/multi_headed.h"
@@ -14,10 +15,12 @@ namespace memtide::fmapi {
 // Every command that has a codec, by opcode. Tests, the fuzzer and docs/fm-api.md are held to this list.
 using Commands =
     std::tuple<Identify, BackgroundOperationStatus, GetResponseMessageLimit, SetResponseMessageLimit,
-               RequestAbortBackgroundOperation, IdentifyMemoryDevice, Sanitize, IdentifySwitchDevice,
-               GetPhysicalPortState, PhysicalPortControl, SendPpbConfigRequest, GetVirtualSwitchInfo,
-               BindVppb, UnbindVppb, GenerateAerEvent, TunnelManagementCommand, GetLdInfo, GetLdAllocations,
-               SetLdAllocations, GetMultiHeadedInfo, GetHeadInfo>;
+               RequestAbortBackgroundOperation, GetEventRecords, ClearEventRecords,
+               GetMctpEventInterruptPolicy, SetMctpEventInterruptPolicy, EventNotification,
+               IdentifyMemoryDevice, Sanitize, IdentifySwitchDevice, GetPhysicalPortState,
+               PhysicalPortControl, SendPpbConfigRequest, GetVirtualSwitchInfo, BindVppb, UnbindVppb,
+               GenerateAerEvent, TunnelManagementCommand, GetLdInfo, GetLdAllocations, SetLdAllocations,
+               GetMultiHeadedInfo, GetHeadInfo>;
 
 // Calls visit(Command{}) for each of them: for_each_command([](auto command) { decltype(command)::kOpcode ...
 // }).

@@ -48,6 +48,8 @@ Result<WantedState> read_wanted(const std::string& body) {
                       one.require("desired").one_of({"online", "offline"}) == "online"};
         for (const json::Value& serial : one.require("serials").list())
             wanted.serials.push_back(serial.serial());
+        if (const auto verify = one.get("verify_erased"))
+            wanted.samples = verify->object().require("samples").integer<std::uint32_t>(1);
         state.regions.push_back(std::move(wanted));
     }
     if (const auto good = reader.check(json::Reader::Unknown::kIgnored); !good)

@@ -1,5 +1,6 @@
 #include "cxl-emul/hosts/control.h"
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -101,7 +102,8 @@ json::value describe(const Host& host) {
         item["vppb"] = one.slot.vppb;
         item["size"] = one.device.size.value;
         const auto use = host.model().use_of(serial);
-        constexpr std::string_view kUses[] = {"found", "going-online", "online", "going-offline", "offline"};
+        constexpr std::string_view kUses[] = {"found",         "going-online", "online",
+                                              "going-offline", "offline",      "not-erased"};
         item["use"] = use ? kUses[static_cast<std::size_t>(*use)] : "unreachable";
         bound.push_back(std::move(item));
     }
@@ -137,9 +139,12 @@ Result<> fault_of_switch(Fleet& fleet, const SwitchId& id, const std::string& na
 Result<> fault_of_device(Fleet& fleet, const DeviceId& id, const std::string& name, bool begin,
                          Fleet::Duration time) {
     using enum Fleet::DeviceFault;
-    if (name != "link-down" && name != "erase-fails")
+    static const std::map<std::string, Fleet::DeviceFault> faults{
+        {"link-down", kLinkDown}, {"erase-fails", kEraseFails}, {"erase-does-nothing", kEraseDoesNothing}};
+    const auto found = faults.find(name);
+    if (found == faults.end())
         return fail(ErrorCode::kNotFound, fmt::format("a device has no fault \"{}\"", name));
-    const auto fault = name == "link-down" ? kLinkDown : kEraseFails;
+    const Fleet::DeviceFault fault = found->second;
     return begin ? fleet.begin_fault(id, fault, time) : fleet.end_fault(id, fault);
 }
 

@@ -239,12 +239,9 @@ Result<> Fleet::begin_fault(const DeviceId& id, DeviceFault fault, Duration last
     if (found == devices_.end()) return fail(ErrorCode::kNotFound, "no device named " + id.value);
     DevicePlace& place = found->second;
     const std::uint64_t number = ++place.begun;
-    if (fault == DeviceFault::kLinkDown) {
-        set_link(id, place, false);
-    } else {
-        place.erase_fails = true;
-        place.media->break_erase(true);
-    }
+    if (fault == DeviceFault::kLinkDown) set_link(id, place, false);
+    if (fault == DeviceFault::kEraseFails) place.media->break_erase(true);
+    if (fault == DeviceFault::kEraseDoesNothing) place.media->ignore_erase(true);
     later(lasts, [this, id, fault, number] {
         if (devices_.at(id).begun == number) (void)end_fault(id, fault);
     });
@@ -256,10 +253,8 @@ Result<> Fleet::end_fault(const DeviceId& id, DeviceFault fault) {
     if (found == devices_.end()) return fail(ErrorCode::kNotFound, "no device named " + id.value);
     DevicePlace& place = found->second;
     if (fault == DeviceFault::kLinkDown && place.link_down) set_link(id, place, true);
-    if (fault == DeviceFault::kEraseFails) {
-        place.erase_fails = false;
-        place.media->break_erase(false);
-    }
+    if (fault == DeviceFault::kEraseFails) place.media->break_erase(false);
+    if (fault == DeviceFault::kEraseDoesNothing) place.media->ignore_erase(false);
     return {};
 }
 
@@ -269,6 +264,7 @@ void Fleet::heal() {
     for (const auto& [id, place] : devices_) {
         (void)end_fault(id, DeviceFault::kLinkDown);
         (void)end_fault(id, DeviceFault::kEraseFails);
+        (void)end_fault(id, DeviceFault::kEraseDoesNothing);
     }
     for (const SwitchId& id : order_) (void)power_on(id);
 }

@@ -64,7 +64,7 @@ class Fleet {
     // kConflict while it is off already, or on.
     Result<> power_off(const SwitchId& id, Duration lasts);
     Result<> power_on(const SwitchId& id);
-    enum class DeviceFault { kLinkDown, kEraseFails };
+    enum class DeviceFault { kLinkDown, kEraseFails, kEraseDoesNothing };
     Result<> begin_fault(const DeviceId& device, DeviceFault fault, Duration lasts);
     Result<> end_fault(const DeviceId& device, DeviceFault fault);
     // Everything that is wrong now, those of the options included.
@@ -81,7 +81,6 @@ class Fleet {
         std::vector<SwitchPlace*> on;  // one for each head
         std::shared_ptr<MemoryMedia> media;
         bool link_down = false;
-        bool erase_fails = false;
         std::uint64_t begun = 0;  // faults so far
     };
 

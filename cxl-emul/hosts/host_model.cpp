@@ -55,8 +55,10 @@ bool HostModel::in_use(const Slot& slot) {
 }
 
 void HostModel::plug(PluggedDevice device, Arrival arrival) {
+    // What a medium pretends to have erased is for the host to find out.
+    const bool pretended = device.media->first_kept(device.offset, device.size).has_value();
     const auto dirty = device.media->first_written(device.offset, device.size);
-    if (dirty && arrival == Arrival::kFresh)
+    if (dirty && !pretended && arrival == Arrival::kFresh)
         ledger_.violation(
             {"not-erased", name_, device.serial,
              fmt::format("byte {} of {} still holds what a host wrote", dirty->value, device.media->path())});
@@ -86,6 +88,7 @@ void HostModel::reboot() {
         slot.use = Use::kFound;
     }
     wanted_ = {};
+    used_.clear();
     changed_ = true;
 }
 
@@ -108,6 +111,11 @@ void HostModel::check_stamp(const Slot& slot) {
 
 void HostModel::want(WantedState wanted) {
     wanted_ = std::move(wanted);
+    std::erase_if(used_, [&](const auto& one) {
+        return std::ranges::none_of(wanted_.regions, [&](const Wanted& region) {
+            return region.composition == one.first && region.region == one.second;
+        });
+    });
     changed_ = true;
 }
 
@@ -118,7 +126,20 @@ const Wanted* HostModel::wanted_of(SerialNumber serial) const {
     return found == wanted_.regions.end() ? nullptr : &*found;
 }
 
-void HostModel::bring_online(Slot& slot) {
+bool HostModel::is_dirty(const Slot& slot) {
+    return slot.device.media->first_written(slot.device.offset, slot.device.size).has_value();
+}
+
+bool HostModel::is_to_be_verified(const Wanted& wanted) const {
+    return wanted.samples != 0 && !used_.contains({wanted.composition, wanted.region});
+}
+
+void HostModel::bring_online(Slot& slot, const Wanted& wanted) {
+    if (const auto kept = slot.device.media->first_kept(slot.device.offset, slot.device.size))
+        ledger_.violation({"not-erased-online", name_, slot.device.serial,
+                           fmt::format("byte {} of {} was online with what another host wrote", kept->value,
+                                       slot.device.media->path())});
+    used_.insert({wanted.composition, wanted.region});
     slot.use = Use::kOnline;
     slot.stamp = (std::hash<std::string>{}(name_.value) << 20) + ++stamps_;
     for (const Bytes at : marks(slot.device)) slot.device.media->write(at, slot.stamp);
@@ -137,6 +158,10 @@ bool HostModel::step(Slot& slot, const Wanted& wanted, Time now) {
                 return true;
             }
             if (faults_.has(HostFault::kRefusesOnline)) return false;
+            if (is_to_be_verified(wanted) && is_dirty(slot)) {
+                slot.use = Use::kNotErased;
+                return true;
+            }
             slot.use = Use::kGoingOnline;
             slot.due = now + delays_.online.draw(random_);
             return true;
@@ -146,7 +171,11 @@ bool HostModel::step(Slot& slot, const Wanted& wanted, Time now) {
                 return true;
             }
             if (!due) return false;
-            bring_online(slot);
+            bring_online(slot, wanted);
+            return true;
+        case Use::kNotErased:
+            if (wanted.online) return false;
+            slot.use = Use::kOffline;
             return true;
         case Use::kOnline:
             if (wanted.online) return false;
@@ -207,14 +236,33 @@ std::string_view HostModel::state_of(const Wanted& wanted) const {
     return faults_.has(HostFault::kRefusesOnline) ? "failed" : "found";
 }
 
+// The devices of a region that hold what an erase does not leave.
+std::vector<SerialNumber> HostModel::not_erased(const Wanted& wanted) const {
+    std::vector<SerialNumber> dirty;
+    for (const SerialNumber serial : wanted.serials) {
+        const auto found = devices_.find(serial);
+        if (found != devices_.end() && found->second.use == Use::kNotErased) dirty.push_back(serial);
+    }
+    return dirty;
+}
+
 std::string HostModel::observed() const {
     const bool lies = faults_.has(HostFault::kLiesAboutSize);
     json::array regions;
     for (const Wanted& wanted : wanted_.regions) {
-        const std::string_view state = state_of(wanted);
+        const std::vector<SerialNumber> dirty = not_erased(wanted);
+        const std::string_view state = dirty.empty() ? state_of(wanted) : "failed";
         json::object one;
-        if (state == "failed") one = failed("no-window", "no volatile window has room (emulated)");
+        if (!dirty.empty()) {
+            one = failed("not-erased", "it holds what another host wrote (emulated)");
+            json::array list;
+            for (const SerialNumber serial : dirty) list.emplace_back(format_serial(serial));
+            one["not_erased"] = std::move(list);
+        } else if (state == "failed") {
+            one = failed("no-window", "no volatile window has room (emulated)");
+        }
         one["state"] = state;
+        if (state == "online" && wanted.samples != 0) one["verified_pages"] = wanted.samples;
         if (state == "online" || state == "draining") {
             one["node"] = 1;
             one["name"] = "region0";

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct Wanted {
     std::vector<SerialNumber> serials;  // of the devices that it is made of
     Bytes size;
     bool online = true;
+    std::uint32_t samples = 0;  // to read back before its first use; 0: not to be verified
 };
 struct WantedState {
     std::uint64_t revision = 0;
@@ -52,7 +54,7 @@ class HostModel {
   public:
     using Clock = std::chrono::steady_clock;
     using Time = Clock::time_point;
-    enum class Use { kFound, kGoingOnline, kOnline, kGoingOffline, kOffline };
+    enum class Use { kFound, kGoingOnline, kOnline, kGoingOffline, kOffline, kNotErased };
 
     HostModel(HostId name, HostDelays delays, std::uint64_t seed, Ledger& ledger);
 
@@ -99,9 +101,12 @@ class HostModel {
     static bool in_use(const Slot& slot);
     bool step(Slot& slot, const Wanted& wanted, Time now);
     void note_change(SerialNumber serial);
-    void bring_online(Slot& slot);
+    static bool is_dirty(const Slot& slot);
+    [[nodiscard]] bool is_to_be_verified(const Wanted& wanted) const;
+    void bring_online(Slot& slot, const Wanted& wanted);
     void check_stamp(const Slot& slot);
     [[nodiscard]] std::string_view state_of(const Wanted& wanted) const;
+    [[nodiscard]] std::vector<SerialNumber> not_erased(const Wanted& wanted) const;
     [[nodiscard]] const Wanted* wanted_of(SerialNumber serial) const;
 
     HostId name_;
@@ -111,6 +116,7 @@ class HostModel {
     HostFaults faults_;
     std::map<SerialNumber, Slot> devices_;
     WantedState wanted_;
+    std::set<std::pair<CompositionId, std::uint32_t>> used_;  // regions that were online since the boot
     std::uint64_t boots_ = 1;
     std::uint64_t stamps_ = 0;
     bool changed_ = true;

@@ -4,7 +4,12 @@ namespace memtide::emul {
 
 Result<> MemoryMedia::erase(Bytes offset, Bytes size, EraseControl& control) {
     if (broken_) return fail(ErrorCode::kIo, "medium " + name_ + " cannot be erased");
-    words_.erase(words_.lower_bound(offset.value), words_.lower_bound((offset + size).value));
+    const auto begin = words_.lower_bound(offset.value);
+    const auto end = words_.lower_bound((offset + size).value);
+    if (ignored_)
+        for (auto word = begin; word != end; ++word) word->second.kept = true;
+    else
+        words_.erase(begin, end);
     control.percent = 100;
     return {};
 }
@@ -14,18 +19,25 @@ void MemoryMedia::write(Bytes at, std::uint64_t word) {
     if (word == 0)
         words_.erase(at.value);
     else
-        words_[at.value] = word;
+        words_[at.value] = {word, false};
 }
 
 std::uint64_t MemoryMedia::read(Bytes at) const {
     const auto found = words_.find(at.value);
-    return found == words_.end() ? 0 : found->second;
+    return found == words_.end() ? 0 : found->second.value;
 }
 
 std::optional<Bytes> MemoryMedia::first_written(Bytes offset, Bytes size) const {
     const auto found = words_.lower_bound(offset.value);
     if (found == words_.end() || found->first >= (offset + size).value) return std::nullopt;
     return Bytes{found->first};
+}
+
+std::optional<Bytes> MemoryMedia::first_kept(Bytes offset, Bytes size) const {
+    const auto end = words_.lower_bound((offset + size).value);
+    for (auto word = words_.lower_bound(offset.value); word != end; ++word)
+        if (word->second.kept) return Bytes{word->first};
+    return std::nullopt;
 }
 
 }  // namespace memtide::emul

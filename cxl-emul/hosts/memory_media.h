@@ -27,13 +27,23 @@ class MemoryMedia final : public Media {
     // Where the first word in the range is that is not zero.
     [[nodiscard]] std::optional<Bytes> first_written(Bytes offset, Bytes size) const;
 
+    // Where the first one is of which an erase() has said that it is gone, and it is not.
+    [[nodiscard]] std::optional<Bytes> first_kept(Bytes offset, Bytes size) const;
+
     void break_erase(bool broken) { broken_ = broken; }
+    // While it is so, erase() succeeds and does nothing.
+    void ignore_erase(bool ignored) { ignored_ = ignored; }
 
   private:
+    struct Word {
+        std::uint64_t value = 0;
+        bool kept = false;  // over an erase that did nothing
+    };
     std::string name_;
     Bytes size_;
-    std::map<std::uint64_t, std::uint64_t> words_;
+    std::map<std::uint64_t, Word> words_;
     bool broken_ = false;
+    bool ignored_ = false;
 };
 
 }  // namespace memtide::emul

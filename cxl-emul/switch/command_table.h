@@ -112,6 +112,7 @@ Outcome tunnel(const fmapi::TunnelRequest& request, Target&& target) {
 }
 
 // The tables, by file.
+std::span<const Row<SwitchContext>> event_commands();
 std::span<const Row<SwitchContext>> physical_switch_commands();
 std::span<const Row<SwitchContext>> virtual_switch_commands();
 

@@ -1,5 +1,9 @@
 #include "cxl-emul/switch/connection.h"
 
+#include <utility>
+
+#include <sys/socket.h>
+
 namespace memtide::emul {
 
 void Connection::expect_rest(std::chrono::milliseconds time) {
@@ -26,6 +30,22 @@ void Connection::done() {
     owes_ = Owes::kNothing;
     last_active_ = Clock::now();
     timer_.cancel();
+    send_notification();
+}
+
+void Connection::notify(const std::vector<std::byte>& packets) {
+    if (!wants_notifications_) return;
+    notification_ = packets;
+    if (owes_ != Owes::kRead) send_notification();
+}
+
+// Without waiting: it is small, and whoever does not read is not worth a queue.
+void Connection::send_notification() {
+    if (notification_.empty() || !socket_.is_open()) return;
+    const std::vector<std::byte> packets = std::exchange(notification_, {});
+    const ssize_t sent =
+        ::send(socket_.native_handle(), packets.data(), packets.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0 && static_cast<std::size_t>(sent) < packets.size()) close("a notification is not read");
 }
 
 void Connection::close(std::string why) {

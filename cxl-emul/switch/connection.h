@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <boost/asio/steady_timer.hpp>
 
@@ -36,6 +37,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // Work of the switch for this peer, under way for as long as `command` lives.
     void works_on(std::weak_ptr<void> command) { command_ = std::move(command); }
 
+    // Whether notify() sends this peer anything; not at first.
+    void want_notifications(bool wants) { wants_notifications_ = wants; }
+    // Sends `packets`, which nobody asked for: now, or behind the answer that is being sent. A peer that does
+    // not read misses it; it has to look by itself.
+    void notify(const std::vector<std::byte>& packets);
+
     // No command of the peer is under way.
     [[nodiscard]] bool is_idle() const { return owes_ != Owes::kRead && command_.expired(); }
     [[nodiscard]] Clock::time_point last_active() const { return last_active_; }
@@ -48,7 +55,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     enum class Owes { kNothing, kRest, kRead };
     void expect(Owes what, std::chrono::milliseconds time, const char* why);
 
+    void send_notification();
+
     StreamSocket socket_;
+    bool wants_notifications_ = false;
+    std::vector<std::byte> notification_;  // not sent yet
     boost::asio::steady_timer timer_;
     Clock::time_point last_active_;
     Owes owes_ = Owes::kNothing;

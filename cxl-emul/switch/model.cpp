@@ -35,7 +35,7 @@ void finish_unbind(SwitchModel& model, VppbId id, bool succeeded) {
 }  // namespace
 
 std::optional<std::size_t> reachable_device(const Port& port) {
-    return port.device_link_up ? port.device : std::nullopt;
+    return port.device_link_up && port.device_plugged ? port.device : std::nullopt;
 }
 
 std::shared_ptr<Device> make_device(const DeviceConfig& config) {

@@ -14,6 +14,7 @@
 #include "common/fmapi/commands.h"
 #include "common/fmapi/message.h"
 #include "common/fmapi/return_code.h"
+#include "cxl-emul/switch/event_log.h"
 #include "cxl-emul/switch/topology.h"
 
 // The switch and its devices as plain data. The commands (commands.h) change it; nothing here does I/O.
@@ -85,6 +86,7 @@ struct Port {
     bool perst_asserted = false;
     bool host_link_up = true;                              // of an upstream port
     bool device_link_up = true;                            // of a downstream port
+    bool device_plugged = true;                            // the same
     std::map<std::uint16_t, std::uint32_t> config_writes;  // registers of the bridge that were written
 };
 
@@ -111,6 +113,7 @@ struct SwitchModel : Component {
     std::vector<Port> ports;
     std::vector<Vcs> vcss;
     Devices devices;
+    EventLogs events;
 
     // As after power-on: nothing bound. Devices in `shared` are as they are, and the heads at this switch
     // have nothing bound either; the others are new.

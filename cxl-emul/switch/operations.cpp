@@ -205,7 +205,12 @@ asio::awaitable<ReturnCode> Operations::sanitize(Running& running, const Sanitiz
         co_return media->erase(offset, size, *control);
     };
     Result<> erased;
-    if (media_[operation.device]->erases_at_once()) {
+    const SanitizeEffect effect = config_.devices[operation.device].sanitize;
+    if (effect == SanitizeEffect::kDoesNothing) {
+        running.erase->percent = 100;
+    } else if (effect == SanitizeEffect::kFails) {
+        erased = fail(ErrorCode::kIo, "the topology says that it fails");
+    } else if (media_[operation.device]->erases_at_once()) {
         erased = media_[operation.device]->erase(ld.offset, ld.size, *running.erase);
     } else {
         if (!eraser_) eraser_.emplace(1);

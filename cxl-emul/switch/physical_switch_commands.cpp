@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <utility>
 
 #include "cxl-emul/switch/command_table.h"
+#include "cxl-emul/switch/events.h"
 #include "cxl-emul/switch/link_values.h"
 #include "cxl-emul/switch/port_config_space.h"
 
@@ -44,7 +46,62 @@ fmapi::PortConfigState config_state(const SwitchModel& model, const Port& port) 
     return fmapi::PortConfigState::kDownstream;
 }
 
-fmapi::PhysicalPort state_of(const SwitchModel& model, std::uint8_t id) {
+Outcome port_states(const SwitchContext& context, const fmapi::GetPhysicalPortStateRequest& request) {
+    fmapi::GetPhysicalPortStateResponse response;
+    for (const std::uint8_t id : request.ports) response.ports.push_back(port_state(context.model, id));
+    return done(response);
+}
+
+// Whoever asked for the reset knows; the others want to.
+void record_link_change(SwitchModel& model, std::size_t index) {
+    if (reachable_device(model.ports[index]))
+        record_port(model, index, fmapi::PhysicalSwitchEvent::kLinkStateChange,
+                    fmapi::EventLog::kInformational);
+}
+
+// A device in reset has no memory: its port is only reset while no host has any of it.
+Outcome port_control(const SwitchContext& context, const fmapi::PhysicalPortControlRequest& request) {
+    SwitchModel& model = context.model;
+    const auto index = model.find_port(request.port);
+    if (!index || model.ports[*index].config.host || request.operation > fmapi::PortOperation::kResetPpb)
+        return refuse(ReturnCode::kInvalidInput);
+    Port& port = model.ports[*index];
+    if (request.operation == fmapi::PortOperation::kDeassertPerst) {
+        if (std::exchange(port.perst_asserted, false)) record_link_change(model, *index);
+        return done();
+    }
+    if (port.device) {
+        const Device& device = model.devices[*port.device];
+        bool erasing = false;
+        for (std::size_t ld = 0; ld < device.lds.size(); ++ld)
+            erasing |= device.config.is_at_head(ld, port.config.head) && device.lds[ld].background.running;
+        if (device.is_taken(port.config.head) || erasing) return refuse(ReturnCode::kBusy);
+    }
+    port.config_writes.clear();
+    if (request.operation == fmapi::PortOperation::kAssertPerst && !std::exchange(port.perst_asserted, true))
+        record_link_change(model, *index);
+    return done();
+}
+
+Outcome port_config(const SwitchContext& context, const fmapi::PpbConfigRequest& request) {
+    const auto index = context.model.find_port(request.port);
+    if (!index) return refuse(ReturnCode::kInvalidInput);
+    Port& port = context.model.ports[*index];
+    if (!request.is_write()) return done(fmapi::PpbConfigResponse{read_port_config(port, request.offset())});
+    write_port_config(port, request.offset(), request.write_data, request.byte_enable());
+    return done(fmapi::PpbConfigResponse{0});
+}
+
+constexpr Row<SwitchContext> kPhysicalRows[] = {
+    row<fmapi::IdentifySwitchDevice, SwitchContext, identify_switch>(),
+    row<fmapi::GetPhysicalPortState, SwitchContext, port_states>(),
+    row<fmapi::PhysicalPortControl, SwitchContext, port_control>(),
+    row<fmapi::SendPpbConfigRequest, SwitchContext, port_config>(),
+};
+
+}  // namespace
+
+fmapi::PhysicalPort port_state(const SwitchModel& model, std::uint8_t id) {
     fmapi::PhysicalPort state;
     state.port = id;
     const auto index = model.find_port(id);
@@ -77,53 +134,6 @@ fmapi::PhysicalPort state_of(const SwitchModel& model, std::uint8_t id) {
     }
     return state;
 }
-
-Outcome port_state(const SwitchContext& context, const fmapi::GetPhysicalPortStateRequest& request) {
-    fmapi::GetPhysicalPortStateResponse response;
-    for (const std::uint8_t id : request.ports) response.ports.push_back(state_of(context.model, id));
-    return done(response);
-}
-
-// A device in reset has no memory: its port is only reset while no host has any of it.
-Outcome port_control(const SwitchContext& context, const fmapi::PhysicalPortControlRequest& request) {
-    SwitchModel& model = context.model;
-    const auto index = model.find_port(request.port);
-    if (!index || model.ports[*index].config.host || request.operation > fmapi::PortOperation::kResetPpb)
-        return refuse(ReturnCode::kInvalidInput);
-    Port& port = model.ports[*index];
-    if (request.operation == fmapi::PortOperation::kDeassertPerst) {
-        port.perst_asserted = false;
-        return done();
-    }
-    if (port.device) {
-        const Device& device = model.devices[*port.device];
-        bool erasing = false;
-        for (std::size_t ld = 0; ld < device.lds.size(); ++ld)
-            erasing |= device.config.is_at_head(ld, port.config.head) && device.lds[ld].background.running;
-        if (device.is_taken(port.config.head) || erasing) return refuse(ReturnCode::kBusy);
-    }
-    port.config_writes.clear();
-    if (request.operation == fmapi::PortOperation::kAssertPerst) port.perst_asserted = true;
-    return done();
-}
-
-Outcome port_config(const SwitchContext& context, const fmapi::PpbConfigRequest& request) {
-    const auto index = context.model.find_port(request.port);
-    if (!index) return refuse(ReturnCode::kInvalidInput);
-    Port& port = context.model.ports[*index];
-    if (!request.is_write()) return done(fmapi::PpbConfigResponse{read_port_config(port, request.offset())});
-    write_port_config(port, request.offset(), request.write_data, request.byte_enable());
-    return done(fmapi::PpbConfigResponse{0});
-}
-
-constexpr Row<SwitchContext> kPhysicalRows[] = {
-    row<fmapi::IdentifySwitchDevice, SwitchContext, identify_switch>(),
-    row<fmapi::GetPhysicalPortState, SwitchContext, port_state>(),
-    row<fmapi::PhysicalPortControl, SwitchContext, port_control>(),
-    row<fmapi::SendPpbConfigRequest, SwitchContext, port_config>(),
-};
-
-}  // namespace
 
 std::span<const Row<SwitchContext>> physical_switch_commands() { return kPhysicalRows; }
 

@@ -20,6 +20,7 @@
 #include "common/log/log.h"
 #include "cxl-emul/switch/commands.h"
 #include "cxl-emul/switch/connection.h"
+#include "cxl-emul/switch/events.h"
 #include "cxl-emul/switch/listener.h"
 #include "cxl-emul/switch/media.h"
 #include "cxl-emul/switch/model.h"
@@ -93,6 +94,10 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     fmapi::Message answer(fmapi::MctpType type, const fmapi::Message& request, Connection* from) {
         operations_.refresh_progress();
         Answer answer = handle(model_, type, request);
+        if (from != nullptr && request.opcode == fmapi::Opcode::kSetMctpEventInterruptPolicy &&
+            answer.response.return_code == fmapi::ReturnCode::kSuccess)
+            from->want_notifications(model_.events.notified() != 0);
+        notify_managers();
         if (log::is_enabled(log::Level::kDebug))
             log::debug("command", {{"switch", config_.name},
                                    {"request", fmapi::to_string(request)},
@@ -116,13 +121,30 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     }
 
     void set_host_link(const HostId& host, bool up) {
-        for (Port& port : model_.ports)
-            if (port.config.host == host) port.host_link_up = up;
+        for (std::size_t i = 0; i < model_.ports.size(); ++i)
+            if (model_.ports[i].config.host == host && std::exchange(model_.ports[i].host_link_up, up) != up)
+                record_change(i, fmapi::PhysicalSwitchEvent::kLinkStateChange, up);
     }
 
     void set_device_link(const DeviceId& device, bool up) {
-        for (Port& port : model_.ports)
-            if (port.config.device == device) port.device_link_up = up;
+        for (std::size_t i = 0; i < model_.ports.size(); ++i)
+            if (model_.ports[i].config.device == device &&
+                std::exchange(model_.ports[i].device_link_up, up) != up)
+                record_change(i, fmapi::PhysicalSwitchEvent::kLinkStateChange, up);
+    }
+
+    void set_device_plugged(const DeviceId& device, bool plugged) {
+        for (std::size_t i = 0; i < model_.ports.size(); ++i)
+            if (model_.ports[i].config.device == device &&
+                std::exchange(model_.ports[i].device_plugged, plugged) != plugged)
+                record_change(i, fmapi::PhysicalSwitchEvent::kSlotStatusUpdated, plugged);
+    }
+
+    void report_ld_error(const DeviceId& device, fmapi::MldPortEvent event) {
+        for (std::size_t i = 0; i < model_.ports.size(); ++i)
+            if (model_.ports[i].config.device == device && reachable_device(model_.ports[i]))
+                record_ld_error(model_, i, event);
+        notify_managers();
     }
 
   private:
@@ -130,6 +152,29 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         SharedDevices devices;
         for (const auto& [name, one] : shared) devices[name] = one.device;
         return devices;
+    }
+
+    // A loss is worse news when a host has something of the device.
+    void record_change(std::size_t port, fmapi::PhysicalSwitchEvent event, bool came) {
+        const auto device = model_.ports[port].device;
+        const bool surprise = !came && device && model_.devices[*device].is_taken(model_.ports[port].config.head);
+        const auto log = came       ? fmapi::EventLog::kInformational
+                         : surprise ? fmapi::EventLog::kFailure
+                                    : fmapi::EventLog::kWarning;
+        record_port(model_, port, event, log);
+        notify_managers();
+    }
+
+    // Tells those who asked for it that there are event records.
+    void notify_managers() {
+        const std::uint16_t fresh = model_.events.take_fresh();
+        if (fresh == 0) return;
+        const std::vector<std::byte> packets = fmapi::to_packets(
+            {.route = {},
+             .type = fmapi::MctpType::kFmApi,
+             .message = fmapi::make_request(fmapi::Opcode::kEventNotification, 0,
+                                            fmapi::encode(fmapi::EventNotificationRequest{fresh}))});
+        for (const auto& connection : connections_) connection->notify(packets);
     }
 
     VppbStatus status_of(VppbId id) const {
@@ -315,6 +360,15 @@ asio::awaitable<std::vector<VppbStatus>> Switch::vppbs() {
 
 void Switch::set_host_link(const HostId& host, bool up) {
     asio::post(impl_->strand(), [impl = impl_, host, up] { impl->set_host_link(host, up); });
+}
+
+void Switch::set_device_plugged(const DeviceId& device, bool plugged) {
+    asio::post(impl_->strand(),
+               [impl = impl_, device, plugged] { impl->set_device_plugged(device, plugged); });
+}
+
+void Switch::report_ld_error(const DeviceId& device, fmapi::MldPortEvent event) {
+    asio::post(impl_->strand(), [impl = impl_, device, event] { impl->report_ld_error(device, event); });
 }
 
 void Switch::set_device_link(const DeviceId& device, bool up) {

@@ -12,6 +12,7 @@
 #include "common/base/bytes.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "common/fmapi/commands/events.h"
 #include "common/fmapi/message.h"
 #include "cxl-emul/switch/connection.h"
 #include "cxl-emul/switch/hotplug.h"
@@ -101,6 +102,13 @@ class Switch {
     // With its link down a device's port shows nothing behind it and no command reaches it; what is bound
     // stays bound. Up at first.
     void set_device_link(const DeviceId& device, bool up);
+
+    // Takes a device off its port, whoever has it, or puts it back: like its link, and its port's slot shows
+    // it gone. Plugged in at first.
+    void set_device_plugged(const DeviceId& device, bool plugged);
+
+    // The device sends an error message for one of its LDs to the switch.
+    void report_ld_error(const DeviceId& device, fmapi::MldPortEvent event);
 
   private:
     class Impl;

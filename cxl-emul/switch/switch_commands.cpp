@@ -46,6 +46,7 @@ const std::vector<Row<SwitchContext>>& commands() {
         std::vector<Row<SwitchContext>> rows{
             row<fmapi::Identify, SwitchContext, identify>(),
             row<fmapi::TunnelManagementCommand, SwitchContext, tunnel_to_port>()};
+        std::ranges::copy(event_commands(), std::back_inserter(rows));
         std::ranges::copy(physical_switch_commands(), std::back_inserter(rows));
         std::ranges::copy(virtual_switch_commands(), std::back_inserter(rows));
         return rows;

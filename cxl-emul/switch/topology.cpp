@@ -58,12 +58,21 @@ Bytes read_granularity(const YamlValue& value) {
     return kCxlGranule;
 }
 
+SanitizeEffect read_sanitize(const YamlValue& value) {
+    const std::string text = value.string();
+    if (text == "does-nothing") return SanitizeEffect::kDoesNothing;
+    if (text == "fails") return SanitizeEffect::kFails;
+    if (text != "erases") value.reject(fmt::format("\"{}\" is none of erases, does-nothing and fails", text));
+    return SanitizeEffect::kErases;
+}
+
 DeviceConfig read_device(const YamlMap& map) {
     DeviceConfig device;
     device.name = DeviceId(map.require("name").name());
     device.kind = read_kind(map.require("kind"));
     device.serial = map.require("serial").serial();
     device.size = map.require("size").bytes_multiple_of(kCxlGranule);
+    if (const auto sanitize = map.get("sanitize")) device.sanitize = read_sanitize(*sanitize);
     const auto granularity = map.get("granularity");
     const auto lds = map.get("lds");
     if (device.kind == DeviceKind::kSld) {

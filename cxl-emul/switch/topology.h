@@ -35,12 +35,16 @@ struct VcsConfig {
 
 enum class DeviceKind { kSld, kMld };
 
+// What comes of a sanitize: the media is erased; success although nothing was done; an error.
+enum class SanitizeEffect { kErases, kDoesNothing, kFails };
+
 struct DeviceConfig {
     DeviceId name;
     DeviceKind kind = DeviceKind::kSld;
     SerialNumber serial;
     Bytes size;
     Bytes granularity = kCxlGranule;  // of an MLD's allocations
+    SanitizeEffect sanitize = SanitizeEffect::kErases;
     // An MLD's allocation per LD after power-on, 0 = none. Of an SLD empty; of a multi-headed one, what each
     // head has.
     std::vector<Bytes> lds;

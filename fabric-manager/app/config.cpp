@@ -73,12 +73,21 @@ void read_timing(const YamlMap& map, AppConfig& config) {
     read_duration(map, "background_timeout", timing.background_timeout);
     read_duration(map, "quarantine_retry", timing.quarantine_retry);
     read_duration(map, "gone_after", timing.gone_after);
+    read_count(map, "readers", 1, timing.readers);
     read_duration(map, "connect_timeout", config.connect_timeout);
     read_duration(map, "command_timeout", config.command_timeout);
     read_duration(map, "shutdown_grace", config.shutdown_grace, true);
     if (timing.retry_max < timing.retry_min) map.reject("retry_max must not be shorter than retry_min");
     if (timing.background_poll_max < timing.background_poll_min)
         map.reject("background_poll_max must not be shorter than background_poll_min");
+}
+
+void read_flapping(const YamlMap& map, FlapLimits& flapping) {
+    read_count(map, "limit", 0, flapping.limit);
+    read_duration(map, "window", flapping.window);
+    read_duration(map, "hold", flapping.hold);
+    read_duration(map, "hold_max", flapping.hold_max);
+    if (flapping.hold_max < flapping.hold) map.reject("hold_max must not be shorter than hold");
 }
 
 void read_limits(const YamlMap& map, AppConfig& config) {
@@ -125,6 +134,21 @@ void read_placement(const YamlMap& map, AppConfig& config) {
     if (const auto reserve = map.get("reserve")) read_reserve(*reserve, config);
     if (const auto defaults = map.get("defaults"))
         config.manager.placement_defaults.all = read_limits_of_placement(defaults->map());
+}
+
+void read_verify_erased(const YamlMap& map, AppConfig& config) {
+    VerifyErased& verify = config.manager.verify_erased;
+    if (const auto samples = map.get("samples"))
+        verify.samples = static_cast<std::uint32_t>(samples->integer(1, 65'536));
+    const auto pattern = map.get("erased_pattern");
+    if (!pattern) return;
+    static const std::map<std::string, ErasedPattern> patterns{
+        {"zeros", ErasedPattern::kZeros}, {"uniform", ErasedPattern::kUniform}, {"any", ErasedPattern::kAny}};
+    const auto found = patterns.find(pattern->string());
+    if (found == patterns.end())
+        pattern->reject("must be zeros, uniform or any");
+    else
+        verify.pattern = found->second;
 }
 
 void read_listen(const YamlValue& value, AppConfig& config) {
@@ -237,7 +261,9 @@ Result<AppConfig> read(const YamlDocument& document) {
     for (const ManagerHost& host : config.manager.hosts) hosts.push_back(host.id.value);
     config.manager.tenants =
         read_tenants(root, hosts, config.security.gate, config.manager.placement_defaults);
+    if (const auto verify = root.get("verify_erased")) read_verify_erased(verify->map(), config);
     if (const auto timing = root.get("timing")) read_timing(timing->map(), config);
+    if (const auto flapping = root.get("flapping")) read_flapping(flapping->map(), config.manager.flapping);
     if (const auto limits = root.get("limits")) read_limits(limits->map(), config);
     if (const auto placement = root.get("placement")) read_placement(placement->map(), config);
     if (const auto level = root.get("log_level")) read_log_level(*level, config);

@@ -42,9 +42,15 @@ Async<Outcome<DesiredState>> Core::desired(HostId id, std::optional<std::uint64_
             co_return refuse(problem::kInternalError, "cancelled", ErrorCode::kCancelled);
     }
     DesiredState state{host->revision, id, {}};
-    for (const CompositionId& one : agent.active)
-        for (DesiredRegion& region : desired_regions(find(one)->c))
+    const bool verifies = config_.verify_erased.pattern != ErasedPattern::kAny;
+    for (const CompositionId& one : agent.active) {
+        const Composition& c = find(one)->c;
+        for (DesiredRegion& region : desired_regions(c)) {
+            if (verifies && region.online && is_unused(c, region.id.number))
+                region.verify = config_.verify_erased;
             state.regions.push_back(std::move(region));
+        }
+    }
     co_return state;
 }
 
@@ -62,7 +68,9 @@ std::string contradiction(const Composition& c, const ObservedRegion& seen) {
     }
     if (known.empty()) return fmt::format("composition {} has no region {}", c.id.value, seen.id.number);
     if (!all_known) return {};
-    for (const SerialNumber serial : seen.serials)
+    std::vector<SerialNumber> told = seen.serials;
+    told.insert(told.end(), seen.not_erased.begin(), seen.not_erased.end());
+    for (const SerialNumber serial : told)
         if (std::ranges::find(known, serial) == known.end())
             return fmt::format("region {} of composition {} has serial number {}, not {}", seen.id.number,
                                c.id.value, format_serial(known.front()), format_serial(serial));
@@ -103,7 +111,7 @@ Outcome<> Core::observed(const HostId& id, ObservedReport report) {
     if (!agent.reported)
         emit(host_event("host.agent", id, "", "its agent, version " + report.agent_version + ", reports"));
     else if (agent.boot_id != report.boot_id)
-        emit(host_event("host.rebooted", id, "", "its agent reports another boot id"));
+        tell_change({.host = id}, host_event("host.rebooted", id, "", "its agent reports another boot id"));
     // One event for a kind of warning, however often its text changes: events are kept in a limited number.
     std::set<std::string_view> known;
     for (const Warning& warning : host->warnings) known.insert(warning.code);

@@ -22,6 +22,10 @@ Core::Core(boost::asio::any_io_executor executor, ManagerConfig config, std::uni
       drained_(executor),
       key_done_(executor),
       deadlines_changed_(executor),
+      flaps_(config_.flapping),
+      flaps_changed_(executor),
+      readers_(executor, config_.timing.readers),
+      retriers_(executor, config_.timing.readers),
       event_added_(executor),
       random_(std::random_device{}()) {}
 
@@ -77,6 +81,7 @@ Result<> Core::load() {
     published_event_ = contents->last_event;
     oldest_event_ = contents->first_event;
     for (Composition& c : contents->compositions) {
+        journal_time_ = std::max(journal_time_, c.updated);
         if (!is_end(c.state)) {
             if (Result<> known = check_configured(c); !known) return known;
             if (Result<> claimed = inventory_.claim(c); !claimed)
@@ -104,12 +109,16 @@ Result<> Core::check_configured(const Composition& c) const {
 }
 
 void Core::start() {
-    for (const auto& [id, state] : switches_) spawn(run_switch(id));
+    for (const auto& [id, state] : switches_) {
+        listen_to(id);
+        spawn(run_switch(id));
+    }
     spawn(run_deadlines());
+    spawn(run_flaps());
     spawn(run_quarantine());
     for (const auto& [id, entry] : entries_) {
         if (is_end(entry->c.state)) continue;
-        watch_deadlines(entry, Composition{});
+        watch_deadlines(entry, Composition{}, std::max(now(), journal_time_));
         kick(entry);
     }
 }
@@ -120,6 +129,7 @@ void Core::abandon() {
     drained_.notify_all();
     key_done_.notify_all();
     deadlines_changed_.notify_all();
+    flaps_changed_.notify_all();
     event_added_.notify_all();
     for (const auto& [id, state] : switches_) {
         state->read_now.notify_all();
@@ -179,6 +189,11 @@ void Core::set_up_metrics() {
         meters.stranded.set(static_cast<double>(pool.stranded.value));
         meters.note(self->metrics_, fragmentation(self->inventory_));
         meters.active.set(static_cast<double>(self->entries_.size() - self->ended_.size()));
+        for (const char* kind : {"device", "port", "switch", "host"})
+            self->metrics_
+                .gauge("memtide_fm_flapping", "What is held because it comes and goes", {{"kind", kind}})
+                .set(static_cast<double>(std::ranges::count_if(
+                    self->flapping_, [&](const auto& one) { return kind_of(one.second) == kind; })));
         for (const auto& [id, one] : self->inventory_.switches())
             self->metrics_.gauge("memtide_fm_switch_up", "1 when the switch answers", {{"switch", id.value}})
                 .set(one.up ? 1 : 0);

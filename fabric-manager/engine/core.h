@@ -12,11 +12,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/fmapi/commands/events.h"
 #include "common/fmapi/opcode.h"
 #include "fabric-manager/engine/async.h"
+#include "fabric-manager/engine/flap_damper.h"
 #include "fabric-manager/engine/manager.h"
 #include "fabric-manager/engine/next_step.h"
 #include "fabric-manager/fmapi/client.h"
+#include "fabric-manager/fmapi/turn_queue.h"
 #include "fabric-manager/model/inventory.h"
 #include "fabric-manager/placement/placement.h"
 #include "fabric-manager/store/store.h"
@@ -27,9 +30,13 @@
 //   views.cpp     what it looks at: the switch's and the agent's side of a part
 //   effect_steps.cpp  its steps that have an effect on a switch
 //   failures.cpp  what a part that fails means for its composition
+//   not_erased.cpp what a host that finds memory not erased means for its composition
 //   deadlines.cpp what happens by the clock
+//   flaps.cpp     what comes and goes all the time
+//   moves.cpp     devices that turn up at another port
 //   effects.cpp   what a step does to a switch
 //   fabric.cpp    reading switches, adopting what is found bound
+//   records.cpp   what switches tell of their own accord
 //   requests.cpp  what clients ask for
 //   resize.cpp    growing and shrinking, leases, labels
 //   agents.cpp    desired and observed states of hosts
@@ -54,7 +61,8 @@ struct PartJob {
     double waited_ms = 0;                  // in this phase of the composition
     std::optional<SteadyTime> agent_wait;  // since when the agent is waited for
     bool overdue_told = false;
-    std::optional<SteadyTime> missed;  // since when its memory seems to be gone
+    std::optional<SteadyTime> missed;         // since when its memory seems to be gone
+    std::optional<std::string> boot_at_bind;  // of the host, when it got the memory
 };
 
 // A composition and what this process remembers about it.
@@ -104,6 +112,9 @@ struct Draft {
     [[nodiscard]] Part& part() { return *c.part(number); }
 };
 
+// An event of that type about a part of it.
+Event event_about(const Draft& draft, const Part& part, std::string type);
+
 // Edits a draft; false: there is nothing to do after all. Made into a named variable before it is handed to a
 // coroutine that is awaited: gcc 12 destroys a lambda twice that is converted inside a co_await expression.
 using Change = std::function<bool(Draft&)>;
@@ -120,19 +131,39 @@ struct AgentState {
     Signal changed;                   // of the published revision
 };
 
+// A device that cannot be used, and why, as an event says it.
+struct Unusable {
+    std::string code;
+    std::string why;
+    friend bool operator==(const Unusable&, const Unusable&) = default;
+};
+
 struct SwitchState {
     explicit SwitchState(boost::asio::any_io_executor executor) : operation(executor), read_now(executor) {}
     std::shared_ptr<FmApiClient> client;
     AsyncMutex operation;  // one background operation, or one reading, at a time
     Signal read_now;
-    bool doubtful = true;  // what is known of it may be wrong until it has been read
-    bool tried = false;    // was asked at least once
+    bool doubtful = true;      // what is known of it may be wrong until it has been read
+    bool look_wanted = false;  // somebody doubts it, and does not want to wait for the next poll
+    bool tried = false;        // was asked at least once
     // The connection over which it was read last. What was erased before it is not known to be clean: the
     // switch may have been restarted, or served another manager.
     std::uint64_t connection = 0;
-    SteadyTime read_began{};                         // of the last reading
+    bool failed = false;      // the last time it was asked
+    SteadyTime read_began{};  // of the last reading
+    bool notified = false;    // it says that it has something to tell
+    SteadyTime heeded{};      // when that was followed last
+    int heeded_in_a_row = 0;
+    // Its event records, over the present connection.
+    struct Records {
+        std::uint64_t connection = 0;  // over which it was asked
+        bool supported = false;
+        bool told_trouble = false;
+        bool hung_up = false;      // when it was asked; counts once it answers again
+        int lost_connections = 0;  // in a row, for having been asked
+    } records;
     std::set<PartId> active;                         // parts at it that have not ended
-    std::map<std::uint8_t, std::string> unreadable;  // by port, as last told
+    std::map<std::uint8_t, Unusable> unusable;  // devices by port, as last told
 };
 
 class Core : public std::enable_shared_from_this<Core> {
@@ -157,6 +188,9 @@ class Core : public std::enable_shared_from_this<Core> {
     CompositionPage list(const CompositionQuery& query) const;
     std::vector<TenantStatus> tenants() const;
     Async<Outcome<Composition>> wait(CompositionId id, CompositionState state, Milliseconds timeout);
+
+    // not_erased.cpp
+    Async<Outcome<>> lift_quarantine(SerialNumber serial);
 
     // history.cpp
     Async<Outcome<History>> history(CompositionId id, std::uint64_t after, std::size_t limit);
@@ -233,10 +267,16 @@ class Core : public std::enable_shared_from_this<Core> {
     void note_failure(Draft& draft) const;
     void give_back(Composition& c, Part& part) const;
 
+    // --- not_erased.cpp ---
+    Async<Progress> not_erased_step(PartRef ref);
+    std::vector<PartId> replace_not_erased(Draft& draft, Bytes missing);
+    Async<Outcome<>> do_lift_quarantine(SerialNumber serial);
+
     // --- deadlines.cpp ---
-    void watch_deadlines(const EntryPtr& entry, const Composition& before);
+    void watch_deadlines(const EntryPtr& entry, const Composition& before, std::optional<Time> wall = {});
     Async<> run_deadlines();
-    Async<> on_deadline(EntryPtr entry);
+    void watch_clock(Time& wall, SteadyTime& steady);
+    Async<> on_deadline(EntryPtr entry, Time deadline);
     void tell_overdue(const PartRef& ref);
 
     // --- effects.cpp ---
@@ -254,7 +294,8 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<> run_switch(SwitchId id);
     Async<Result<>> read_and_apply(SwitchId id);
     void apply_reading(const SwitchId& id, const FabricReading& reading);
-    void apply_devices(const SwitchId& id, const FabricReading& reading);
+    // Answers the ports whose devices cannot be used, and why.
+    std::map<std::uint8_t, Unusable> apply_devices(const SwitchId& id, const FabricReading& reading);
     void restore_quarantine(const DeviceId& device);
     bool is_connected_anew(const SwitchId& id) const;
     void set_up_or_down(const SwitchId& id, const Result<>& read);
@@ -263,6 +304,22 @@ class Core : public std::enable_shared_from_this<Core> {
     void doubt(const SwitchId& id);
     Async<> run_quarantine();
     Async<> retry_quarantined(LdAddress address);
+
+    // --- records.cpp ---
+    struct Findings {
+        bool found = false;  // something that was not known
+        std::size_t told = 0;
+        std::size_t untold = 0;
+    };
+    void listen_to(const SwitchId& id);
+    Async<> await_look(SwitchId id, Milliseconds pause);
+    Async<bool> has_records(SwitchId id);
+    void note_records_answer(const SwitchId& id, const std::optional<Error>& error);
+    Async<bool> collect_records(SwitchId id);
+    Async<bool> collect_log(SwitchId id, fmapi::EventLog log, Findings& findings);
+    void tell_record(const SwitchId& id, const fmapi::EventRecord& record, fmapi::EventLog log,
+                     Findings& findings);
+    void tell_records_trouble(const SwitchId& id, std::string what);
 
     // --- requests.cpp ---
     Async<Outcome<Created>> do_create(CompositionRequest request, std::optional<IdempotencyKey> key);
@@ -291,6 +348,36 @@ class Core : public std::enable_shared_from_this<Core> {
     void heal_all();
     Async<> heal(EntryPtr entry);
 
+    // --- flaps.cpp ---
+    // A host; or a device; or a switch, or with `port` one of its ports.
+    struct Flapper {
+        std::optional<HostId> host{};
+        std::optional<SwitchId> switch_id{};
+        std::optional<std::uint8_t> port{};
+        std::optional<DeviceId> device{};
+    };
+    static std::string key_of(const Flapper& one);
+    static std::string_view kind_of(const Flapper& one);
+    const Device* last_device_at(const SwitchId& id, std::uint8_t port) const;
+    bool is_held(const Flapper& one) const;
+    Event flap_event(Flapper one, std::string_view what, std::string detail) const;
+    void tell_change(const Flapper& one, Event event);
+    void keep_away(const Flapper& one);
+    Async<> run_flaps();
+
+    // --- moves.cpp ---
+    struct Place {
+        SwitchId switch_id;
+        std::uint8_t port = 0;
+    };
+    void take_away(const SwitchId& id, const FabricReading& reading);
+    bool may_have_moved(const SwitchId& id, const DeviceReading& seen);
+    void note_move(const DeviceId& device, const Place& from);
+    std::string moved_to(const Part& part) const;
+    Async<> follow_moves(SwitchId id);
+    Async<> follow(PartRef ref);
+    bool lead_to(Part& part, const HostId& host) const;
+
     // --- events.cpp ---
     // Durable and visible soon; for events that come without a change of a composition.
     void emit(Event event);
@@ -309,7 +396,7 @@ class Core : public std::enable_shared_from_this<Core> {
     Result<> check_configured(const Composition& c) const;
     void set_up_metrics();
     void point(std::string_view what, std::string_view detail) const;
-    Time now() const { return std::chrono::system_clock::now(); }
+    Time now() const { return config_.wall_clock ? config_.wall_clock() : std::chrono::system_clock::now(); }
 
     boost::asio::any_io_executor executor_;
     ManagerConfig config_;
@@ -340,8 +427,27 @@ class Core : public std::enable_shared_from_this<Core> {
     std::deque<std::string> key_order_;
     Signal key_done_;
 
-    std::multimap<Time, CompositionId> deadlines_;
+    struct Deadline {
+        CompositionId composition;
+        Time time;  // as the composition has it
+    };
+    std::multimap<SteadyTime, Deadline> deadlines_;
     Signal deadlines_changed_;
+    Time journal_time_{};  // of the last change in the journal that this process began with
+
+    FlapDamper flaps_;
+    std::map<std::string, Flapper> flapping_;  // those that are held, by key
+    Signal flaps_changed_;
+
+    std::map<DeviceId, Place> moves_;  // devices that moved, and from where, until they were followed
+    struct Claimant {
+        SwitchId switch_id;  // shows the device, which another switch showed last
+        SteadyTime since;
+    };
+    std::map<DeviceId, Claimant> claimants_;
+
+    TurnQueue readers_;   // of switches that answered last, or were not asked yet
+    TurnQueue retriers_;  // of the others, which may take long
 
     std::uint64_t next_event_ = 1;
     std::uint64_t published_event_ = 0;

@@ -1,5 +1,11 @@
 // What happens by the clock: a ttl that is over, a drain that takes too long.
+//
+// Deadlines are instants of the wall clock, because they are journaled and shown. While the manager runs,
+// what is left of them passes by the monotonic clock: whoever sets the wall clock moves none of them. A start
+// computes what is left from the wall clock, which cannot be right when it is behind the journal: then from
+// the journal's last instant.
 #include <algorithm>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -9,7 +15,7 @@ namespace memtide::fm {
 
 // Deadlines that came with the last change; those that went are found to be out of date when their time
 // comes.
-void Core::watch_deadlines(const EntryPtr& entry, const Composition& before) {
+void Core::watch_deadlines(const EntryPtr& entry, const Composition& before, std::optional<Time> wall) {
     const Composition& c = entry->c;
     const bool fresh = before.revision == 0;
     std::vector<Time> times;
@@ -20,30 +26,61 @@ void Core::watch_deadlines(const EntryPtr& entry, const Composition& before) {
         const bool known = !fresh && old != nullptr && old->drain_deadline == part.drain_deadline;
         if (part.drain_deadline && !known) times.push_back(*part.drain_deadline);
     }
-    for (const Time time : times) deadlines_.emplace(time, c.id);
-    if (!times.empty()) deadlines_changed_.notify_all();
+    if (times.empty()) return;
+    // Far enough, and nothing overflows.
+    constexpr std::chrono::hours kFarthest{24 * 366 * 50};
+    const Time current = wall.value_or(now());
+    const SteadyTime steady = std::chrono::steady_clock::now();
+    for (const Time time : times) {
+        const auto left = std::min<Time::duration>(time - current, kFarthest);
+        deadlines_.emplace(steady + std::max(left, -Time::duration(kFarthest)), Deadline{c.id, time});
+    }
+    deadlines_changed_.notify_all();
 }
 
 Async<> Core::run_deadlines() {
-    // The wall clock may be set meanwhile: looks again from time to time.
-    constexpr std::chrono::seconds kLongest{30};
+    constexpr std::chrono::seconds kClockWatch{30};
+    Time wall = now();
+    SteadyTime steady = std::chrono::steady_clock::now();
     while (!stopping_) {
-        const Time current = now();
+        watch_clock(wall, steady);
+        const SteadyTime current = std::chrono::steady_clock::now();
         while (!deadlines_.empty() && deadlines_.begin()->first <= current) {
-            const EntryPtr entry = find(deadlines_.begin()->second);
+            const Deadline deadline = std::move(deadlines_.begin()->second);
             deadlines_.erase(deadlines_.begin());
-            if (entry && !is_end(entry->c.state)) spawn(on_deadline(entry));
+            const EntryPtr entry = find(deadline.composition);
+            if (entry && !is_end(entry->c.state)) spawn(on_deadline(entry, deadline.time));
         }
-        std::chrono::nanoseconds pause = kLongest;
-        if (!deadlines_.empty())
-            pause = std::min<std::chrono::nanoseconds>(pause, deadlines_.begin()->first - current);
-        co_await deadlines_changed_.wait_until(std::chrono::steady_clock::now() + pause);
+        SteadyTime until = current + kClockWatch;
+        if (!deadlines_.empty()) until = std::min(until, deadlines_.begin()->first);
+        co_await deadlines_changed_.wait_until(until);
     }
 }
 
-Async<> Core::on_deadline(EntryPtr entry) {
-    const Time current = now();
-    if (entry->c.expires && *entry->c.expires <= current && !entry->c.release_requested) {
+// Tells when the wall clock was set: `expires` of older leases then no longer is when they end.
+void Core::watch_clock(Time& wall, SteadyTime& steady) {
+    constexpr std::chrono::seconds kTolerance{5};  // of a clock that is slewed
+    const Time wall_now = now();
+    const SteadyTime steady_now = std::chrono::steady_clock::now();
+    const auto passed = std::chrono::duration_cast<Time::duration>(steady_now - steady);
+    const auto jump = wall_now - wall - passed;
+    wall = wall_now;
+    steady = steady_now;
+    if (jump < kTolerance && jump > -kTolerance) return;
+    Event event;
+    event.type = "clock.set";
+    event.detail = fmt::format(
+        "the wall clock was set {} by {} s; leases and drains end when they would have ended, and `expires` "
+        "of "
+        "older ones is off by that much",
+        jump.count() > 0 ? "ahead" : "back",
+        std::abs(std::chrono::round<std::chrono::seconds>(jump).count()));
+    emit(std::move(event));
+}
+
+// Deadlines that were moved or lifted meanwhile are not the composition's any more.
+Async<> Core::on_deadline(EntryPtr entry, Time deadline) {
+    if (entry->c.expires == deadline && !entry->c.release_requested) {
         Event event;
         event.type = "composition.expired";
         event.composition = entry->c.id;
@@ -59,7 +96,7 @@ Async<> Core::on_deadline(EntryPtr entry) {
     std::vector<std::uint32_t> numbers;
     for (const Part& part : entry->c.parts)
         if (part.state == CompositionState::kDraining && part.drain_deadline &&
-            *part.drain_deadline <= current)
+            *part.drain_deadline == deadline)
             numbers.push_back(part.number);
     for (const std::uint32_t number : numbers) tell_overdue(PartRef{entry, number});
 }

@@ -16,7 +16,7 @@ bool is_to_be_offline(const Part& part) {
 }  // namespace
 
 std::optional<DesiredRegion> desired_region(const Composition& c, std::uint32_t number) {
-    DesiredRegion region{{c.id, number}, {}, {}, true, false, std::nullopt};
+    DesiredRegion region{{c.id, number}, {}, {}, true, false, std::nullopt, std::nullopt};
     bool all_online = true;
     for (const Part& part : c.parts) {
         if (part.region != number || is_end(part.state)) continue;
@@ -42,6 +42,12 @@ std::vector<DesiredRegion> desired_regions(const Composition& c) {
         if (auto region = desired_region(c, part->region)) result.push_back(*std::move(region));
     }
     return result;
+}
+
+bool is_unused(const Composition& c, std::uint32_t region) {
+    return !c.adopted && std::ranges::none_of(c.parts, [&](const Part& part) {
+        return part.region == region && !part.boot_id.empty();
+    });
 }
 
 }  // namespace memtide::fm

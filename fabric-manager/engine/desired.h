@@ -15,4 +15,8 @@ std::vector<DesiredRegion> desired_regions(const Composition& composition);
 // Of one of its regions.
 std::optional<DesiredRegion> desired_region(const Composition& composition, std::uint32_t number);
 
+// Whether no host has used the region since it was composed: only then can reading show that it was erased.
+// What was found bound is not known to be unused. Pure.
+bool is_unused(const Composition& composition, std::uint32_t region);
+
 }  // namespace memtide::fm

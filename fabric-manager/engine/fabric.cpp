@@ -39,10 +39,17 @@ Async<> Core::run_switch(SwitchId id) {
     SwitchState& state = *switches_.at(id);
     int failures = 0;
     while (!stopping_) {
+        state.look_wanted = false;
+        // Before the reading, which then shows what the records speak of. Over a connection that is new, the
+        // reading comes first.
+        if (state.records.connection == state.client->connections()) co_await collect_records(id);
+        if (stopping_) break;
         const Result<> read = co_await read_and_apply(id);
         if (stopping_) break;
         set_up_or_down(id, read);
+        if (std::exchange(state.records.hung_up, false) && read) ++state.records.lost_connections;
         if (read) {
+            co_await follow_moves(id);
             co_await adopt(id);
             if (stopping_) break;
         }
@@ -50,8 +57,12 @@ Async<> Core::run_switch(SwitchId id) {
         if (read) heal_all();
         failures = read ? 0 : failures + 1;
         if (state.doubtful && read) continue;  // doubted again while it was being adopted
+        if (read && state.records.connection != state.client->connections()) {
+            const bool found = co_await collect_records(id);
+            if (found) continue;
+        }
         const Milliseconds pause = read ? config_.timing.switch_poll : backoff(failures);
-        co_await state.read_now.wait_until(std::chrono::steady_clock::now() + pause);
+        co_await await_look(id, pause);
     }
 }
 
@@ -59,10 +70,14 @@ Async<Result<>> Core::read_and_apply(SwitchId id) {
     SwitchState& state = *switches_.at(id);
     // No bind or unbind goes on while it is read, so that the picture is of one moment.
     const AsyncMutex::Lock lock = co_await state.operation.lock();
+    // Those that take long must not keep those that answer waiting.
+    TurnQueue& turns = state.failed ? retriers_ : readers_;
+    const TurnQueue::Turn turn = co_await turns.take();
     if (stopping_) co_return fail(ErrorCode::kCancelled, "the manager is stopping");
     const SteadyTime began = std::chrono::steady_clock::now();
     const std::uint64_t connection = state.client->connections();
     Result<FabricReading> reading = co_await read_switch(*state.client, id, inventory_);
+    state.failed = !reading;
     if (!reading) {
         state.doubtful = true;
         co_return std::unexpected(reading.error());
@@ -84,60 +99,66 @@ void Core::set_up_or_down(const SwitchId& id, const Result<>& read) {
     const bool first = !std::exchange(state.tried, true);
     if (read) {
         inventory_.switch_up(id, now());
-        if (!before.up)
-            emit(switch_event("switch.up", id, std::nullopt, "", "it answers at " + before.address));
+        Event up = switch_event("switch.up", id, std::nullopt, "", "it answers at " + before.address);
+        if (!before.up && first) emit(std::move(up));
+        if (!before.up && !first) tell_change({.switch_id = id}, std::move(up));
         return;
     }
     inventory_.switch_down(id, read.error().message);
-    if (before.up || first)
-        emit(switch_event("switch.down", id, std::nullopt, std::string(to_string(read.error().code)),
-                          read.error().message));
+    Event down = switch_event("switch.down", id, std::nullopt, std::string(to_string(read.error().code)),
+                              read.error().message);
+    if (first)
+        emit(std::move(down));
+    else if (before.up)
+        tell_change({.switch_id = id}, std::move(down));
 }
 
 void Core::apply_reading(const SwitchId& id, const FabricReading& reading) {
     inventory_.apply(id, reading.fabric);
-    apply_devices(id, reading);
-    SwitchState& state = *switches_.at(id);
-    std::set<std::uint8_t> shown;
-    for (const DeviceReading& one : reading.devices) shown.insert(one.port);
-    for (const FabricReading::Unreadable& one : reading.unreadable) {
-        if (state.unreadable[one.port] != one.why)
-            emit(switch_event("device.unreadable", id, std::nullopt, "unreadable",
-                              fmt::format("the device on port {} cannot be used: {}", one.port, one.why)));
-        state.unreadable[one.port] = one.why;
-        shown.insert(one.port);
-    }
-    std::erase_if(state.unreadable, [&](const auto& one) { return !shown.contains(one.first); });
+    std::map<std::uint8_t, Unusable> unusable = apply_devices(id, reading);
+    for (const FabricReading::Unreadable& one : reading.unreadable)
+        unusable[one.port] = {"unreadable", one.why};
+    // Said once, not at every reading.
+    std::map<std::uint8_t, Unusable>& told = switches_.at(id)->unusable;
+    for (const auto& [port, one] : unusable)
+        if (const auto before = told.find(port); before == told.end() || before->second != one)
+            emit(switch_event("device.unreadable", id, std::nullopt, one.code,
+                              fmt::format("the device on port {} cannot be used: {}", port, one.why)));
+    told = std::move(unusable);
 }
 
-void Core::apply_devices(const SwitchId& id, const FabricReading& reading) {
-    std::set<std::uint8_t> seen;
-    for (const FabricReading::Unreadable& one : reading.unreadable) seen.insert(one.port);
-    for (const DeviceReading& one : reading.devices) seen.insert(one.port);
-    for (const std::uint8_t port : inventory_.ports_with_devices(id)) {
-        if (seen.contains(port)) continue;
-        const DeviceId name = inventory_.device_at(id, port)->id;
-        inventory_.device_gone(id, port);
-        emit(switch_event("device.removed", id, name, "",
-                          fmt::format("port {} shows no device any more", port)));
-    }
+std::map<std::uint8_t, Unusable> Core::apply_devices(const SwitchId& id, const FabricReading& reading) {
+    std::map<std::uint8_t, Unusable> unusable;
+    take_away(id, reading);
     for (const DeviceReading& one : reading.devices) {
-        const Device* before = inventory_.device_at(id, one.port);
-        const bool known = before != nullptr && before->serial == one.serial && before->present;
+        if (may_have_moved(id, one)) continue;
+        const Device* before = inventory_.device(device_id(one.kind, one.serial, id, one.port));
+        const bool seen_before = before != nullptr;
+        const bool known = seen_before && before->present;
+        const Device* here = inventory_.device_at(id, one.port);
+        const bool at_this_port = here != nullptr && here == before;
+        const Place place = seen_before ? Place{before->switch_id, before->port} : Place{id, one.port};
         const Result<DeviceId> name = inventory_.apply(id, one);
         if (!name) {
-            if (switches_.at(id)->unreadable[one.port] != name.error().message)
-                emit(switch_event(
-                    "device.unreadable", id, std::nullopt,
-                    name.error().code == ErrorCode::kProtocol ? "heads-disagree" : "duplicate-serial",
-                    name.error().message));
-            switches_.at(id)->unreadable[one.port] = name.error().message;
+            unusable[one.port] = {
+                name.error().code == ErrorCode::kProtocol ? "heads-disagree" : "duplicate-serial",
+                name.error().message};
             continue;
         }
-        switches_.at(id)->unreadable.erase(one.port);
-        if (!known) emit(switch_event("device.added", id, *name, "", where_text(one)));
+        Event added = switch_event("device.added", id, *name, "", where_text(one));
+        if (one.multi_headed) {
+            if (!at_this_port) emit(std::move(added));
+        } else if (place.switch_id != id || place.port != one.port) {
+            note_move(*name, place);
+        } else if (seen_before && !known) {
+            tell_change({.device = *name}, std::move(added));
+        } else if (!seen_before) {
+            emit(std::move(added));
+        }
+        keep_away({.device = *name});
         restore_quarantine(*name);
     }
+    return unusable;
 }
 
 void Core::restore_quarantine(const DeviceId& name) {
@@ -155,6 +176,7 @@ bool Core::is_connected_anew(const SwitchId& id) const {
 void Core::doubt(const SwitchId& id) {
     SwitchState& state = *switches_.at(id);
     state.doubtful = true;
+    state.look_wanted = true;
     state.read_now.notify_all();
 }
 
@@ -240,6 +262,9 @@ Async<> Core::retry_quarantined(LdAddress address) {
     const auto way = inventory_.way_to(address);
     const LogicalDevice* ld = inventory_.ld(address);
     if (!way || ld->use != LdUse::kQuarantined) co_return;
+    // Its device has said before that it was erased, and it was not.
+    const auto known = quarantine_.find(ld->serial);
+    if (ld->owner || (known != quarantine_.end() && known->second.is_held())) co_return;
     const SwitchId switch_id = way->first;
     const QuarantineRecord record{ld->serial, ld->size, {}, true};
     const Target target = target_of(address, way->second);

@@ -7,8 +7,6 @@
 
 namespace memtide::fm {
 
-namespace {
-
 Event event_about(const Draft& draft, const Part& part, std::string type) {
     Event event;
     event.type = std::move(type);
@@ -18,8 +16,6 @@ Event event_about(const Draft& draft, const Part& part, std::string type) {
     event.device = part.memory.device;
     return event;
 }
-
-}  // namespace
 
 // Asks for the part back; a part whose host has it is drained first.
 void Core::give_back(Composition& c, Part& part) const {
@@ -84,14 +80,20 @@ Async<Core::Progress> Core::erase_failed(PartRef ref, Error error) {
     Change change = [this, error](Draft& draft) {
         Part& part = draft.part();
         if (is_end(part.state)) return false;
-        part.reason = Reason{
-            "erase-failed",
-            fmt::format("its memory could not be erased ({}) and is kept out of the pool", error.message)};
-        note_failure(draft);
+        // What was found not erased has been dealt with; that it cannot be erased either changes nothing.
+        const auto known = quarantine_.find(part.serial);
+        const bool held = known != quarantine_.end() && known->second.is_held();
+        const bool first = !part.reason;
+        if (!held)
+            part.reason = Reason{
+                "erase-failed", fmt::format("its memory could not be erased ({}) and is kept out of the pool",
+                                            error.message)};
+        if (first) note_failure(draft);
         part.state = CompositionState::kFailed;
         end_step(draft.c, part.number, "erase", now(), error.message);
         end_step(draft.c, part.number, "erase-before-bind", now(), error.message);
         draft.c.undone = {"reservation"};
+        if (held) return true;
         if (part.serial.value != 0) draft.quarantine = {part.serial, part.size, error.message};
         Event event = event_about(draft, part, "ld.quarantined");
         event.code = "erase-failed";

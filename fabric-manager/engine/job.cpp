@@ -208,7 +208,11 @@ Async<Core::Progress> Core::perform(PartRef ref, Action action) {
             return await_background_step(ref);
         case kFail:
             return fail_step(ref, *action.reason);
+        case kNotErased:
+            return not_erased_step(ref);
         case kEnterOnlining:
+            if (const AgentState& host = *agents_.at(ref.entry->c.host); host.reported)
+                ref.job().boot_at_bind = host.boot_id;
             return advance(ref, [this, from](Draft& draft) {
                 Part& part = draft.part();
                 if (part.state != from || part.release_requested) return false;
@@ -223,6 +227,8 @@ Async<Core::Progress> Core::perform(PartRef ref, Action action) {
                                           part.node = agent.region->node;
                                           part.region_name = agent.region->region;
                                           part.boot_id = agent.boot_id;
+                                          if (agent.region->verified_pages != 0)
+                                              part.verified_pages = agent.region->verified_pages;
                                           end_step(c, part.number, "online", now());
                                       }));
         case kReenterOnlining:

@@ -45,6 +45,9 @@ boost::asio::awaitable<Outcome<Composition>> Manager::wait(CompositionId id, Com
                                                            Milliseconds timeout) {
     return core_->wait(std::move(id), state, timeout);
 }
+boost::asio::awaitable<Outcome<>> Manager::lift_quarantine(SerialNumber ld) {
+    return core_->lift_quarantine(ld);
+}
 boost::asio::awaitable<Outcome<History>> Manager::history(CompositionId id, std::uint64_t after,
                                                           std::size_t limit) {
     return core_->history(std::move(id), after, limit);

@@ -15,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/metrics/registry.h"
+#include "fabric-manager/engine/flap_damper.h"
 #include "fabric-manager/model/agent.h"
 #include "fabric-manager/model/composition.h"
 #include "fabric-manager/model/event.h"
@@ -43,6 +44,7 @@ struct ManagerTiming {
     Milliseconds background_timeout{600'000};  // a background operation that takes longer is given up
     Milliseconds quarantine_retry{600'000};    // how often the erase of a quarantined LD is tried again
     Milliseconds gone_after{500};  // memory that a switch does not show for so long is taken for gone
+    std::size_t readers = 16;      // switches that are read at a time, at most
 };
 
 struct ManagerSwitch {
@@ -58,18 +60,22 @@ struct ManagerConfig {
     std::vector<ManagerSwitch> switches;
     std::vector<ManagerHost> hosts;
     ManagerTiming timing;
+    FlapLimits flapping;
     // Memory of the pool that is kept free for those whose placement may use it: the larger of the two.
     Bytes reserve;
     std::uint8_t reserve_percent = 0;
     PlacementDefaults placement_defaults{};
     Tenants tenants;
     int erase_attempts = 3;           // then the LD is quarantined
+    VerifyErased verify_erased;       // by the hosts, before they use memory
     std::size_t keep_ended = 10'000;  // ended compositions that stay readable
     std::size_t keep_events = 100'000;
     std::size_t keep_idempotency = 20'000;  // keys; the oldest are forgotten first
     // Called at every journal write and every effect with the point's name ("journal:Binding",
     // "journaled:Binding", "effect:bind", "effected:bind"); crash tests end the process in it.
     std::function<void(std::string_view point)> sync_point;
+    // The wall clock; the system's when there is none here.
+    std::function<Time()> wall_clock;
 };
 
 // Makes a POST repeatable: the same key with the same body hash is answered as the first time.
@@ -171,6 +177,10 @@ class Manager {
     // then.
     boost::asio::awaitable<Outcome<Composition>> wait(CompositionId id, CompositionState state,
                                                       Milliseconds timeout);
+    // Takes an LD out of quarantine whatever put it there: its device was repaired, or the host that found it
+    // not erased was wrong. It is erased before it is bound again. Problems: not-quarantined, the storage-*
+    // of create().
+    boost::asio::awaitable<Outcome<>> lift_quarantine(SerialNumber ld);
     // Its events with ids above `after`, at most `limit`. Problems: unknown-composition, internal-error.
     boost::asio::awaitable<Outcome<History>> history(CompositionId id, std::uint64_t after,
                                                      std::size_t limit);

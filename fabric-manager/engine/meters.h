@@ -19,6 +19,8 @@ struct Core::Meters {
           released(r.counter("memtide_fm_compositions_released_total", "Compositions that ended Released")),
           failed(r.counter("memtide_fm_compositions_failed_total", "Compositions that ended Failed")),
           retries(r.counter("memtide_fm_step_retries_total", "Steps that failed and were tried again")),
+          not_erased(r.counter("memtide_fm_lds_not_erased_total",
+                               "LDs that a host found not erased although their device had said so")),
           journal_errors(r.counter("memtide_fm_journal_errors_total", "Journal writes that failed")),
           active(r.gauge("memtide_fm_compositions_active", "Compositions that have not ended")),
           capacity(r.gauge("memtide_fm_pool_capacity_bytes", "Memory of all devices")),
@@ -77,7 +79,7 @@ struct Core::Meters {
         }
     }
 
-    metrics::Counter &created, &adopted, &released, &failed, &retries, &journal_errors;
+    metrics::Counter &created, &adopted, &released, &failed, &retries, &not_erased, &journal_errors;
     metrics::Gauge &active, &capacity, &free, &composed, &quarantined, &stranded, &largest_ld,
         &largest_composition, &fragmentation;
     metrics::Histogram &journal, &to_online, &overhead;

@@ -24,6 +24,14 @@ Action await_device(const Part& p) {
             fmt::format("device {} to be back on port {} of {}", p.memory.device.value, p.port,
                         p.where.switch_id.value)};
 }
+// Waits for a device that may come back; one that is elsewhere, where the part could not follow it, will not.
+Action miss_device(const Part& p, const SwitchView& fabric) {
+    if (fabric.moved_to.empty()) return await_device(p);
+    return fail_with(
+        "device-moved",
+        fmt::format("device {} was moved from port {} of {} to {}, where its host does not get it",
+                    p.memory.device.value, p.port, p.where.switch_id.value, fabric.moved_to));
+}
 Action await_background(const Part& p) {
     return {kAwaitBackground, std::nullopt,
             fmt::format("switch {} to end what it does to vPPB {} of VCS {}", p.where.switch_id.value,
@@ -50,6 +58,12 @@ bool agent_has_it_online(const Part& p, const AgentView& agent) {
     return ours && seen.node && seen.online_bytes.value != 0 && seen.online_bytes <= agent.region_size;
 }
 
+// Only what no host has used yet can be told from what a host has written since.
+bool agent_found_it_not_erased(const Part& p, const AgentView& agent) {
+    if (!agent.region || !p.boot_id.empty() || p.reason) return false;
+    return std::ranges::find(agent.region->not_erased, p.serial) != agent.region->not_erased.end();
+}
+
 // Safe to unbind: the agent has seen that it shall let go, and says that it has.
 bool agent_let_go(const Part& p, const AgentView& agent) {
     if (!agent.region || agent.revision_seen < p.offline_revision) return false;
@@ -68,7 +82,7 @@ Action when_pending(const Part& p, const SwitchView& fabric) {
     if (p.reason) return failing(p, fabric);
     if (p.release_requested) return act(kRelease);
     if (!fabric.known) return await_switch(p, fabric);
-    if (!fabric.device_present) return await_device(p);
+    if (!fabric.device_present) return miss_device(p, fabric);
     if (fabric.vppb == VppbView::kUnknown)
         return fail_with("vppb-gone", fmt::format("switch {} has no vPPB {} in VCS {} any more",
                                                   p.where.switch_id.value, p.where.vppb, p.where.vcs));
@@ -97,7 +111,7 @@ Action when_binding(const Part& p, const SwitchView& fabric) {
     if (p.release_requested) return act(kRelease);
     if (fabric.vppb != VppbView::kFree || fabric.ld_elsewhere)
         return fail_with("taken", "its vPPB or its LD was bound by someone else while it was being bound");
-    if (!fabric.device_present) return await_device(p);
+    if (!fabric.device_present) return miss_device(p, fabric);
     return act(fabric.ld_clean ? kBind : kEraseBeforeBind);
 }
 
@@ -109,6 +123,12 @@ bool has_vanished(const SwitchView& fabric) {
 
 // One reading that misses the memory proves little: a link may be retraining.
 Action vanish(const Part& p, const SwitchView& fabric) {
+    if (!fabric.moved_to.empty() && !fabric.device_present)
+        return fail_with(
+            "device-moved",
+            fmt::format("device {} was moved from port {} of {} to {}; the memory is erased before "
+                        "it is used again",
+                        p.memory.device.value, p.port, p.where.switch_id.value, fabric.moved_to));
     if (!fabric.gone_for_long)
         return {kAwaitSwitch, std::nullopt,
                 fmt::format("switch {} to show again whether the memory is gone", p.where.switch_id.value)};
@@ -122,6 +142,7 @@ Action vanish(const Part& p, const SwitchView& fabric) {
 }
 
 Action when_onlining(const HostId& host, const Part& p, const SwitchView& fabric, const AgentView& agent) {
+    if (agent_found_it_not_erased(p, agent)) return act(kNotErased);
     if (has_vanished(fabric)) return vanish(p, fabric);
     if (p.release_requested) return act(kStartDrain);
     if (agent_has_it_online(p, agent)) return act(kBecomeOnline);
@@ -141,6 +162,7 @@ Action when_online(const Part& p, const SwitchView& fabric, const AgentView& age
 }
 
 Action when_draining(const HostId& host, const Part& p, const SwitchView& fabric, const AgentView& agent) {
+    if (agent_found_it_not_erased(p, agent)) return act(kNotErased);
     if (fabric.known && fabric.vppb != VppbView::kOurs && fabric.vppb != VppbView::kBusy)
         return act(kEnterErasing);
     if (p.forced || agent_let_go(p, agent)) return fabric.known ? act(kUnbind) : await_switch(p, fabric);
@@ -156,6 +178,11 @@ Action when_unbinding(const Part& p, const SwitchView& fabric) {
 
 Action when_erasing(const Part& p, const SwitchView& fabric) {
     if (!fabric.known) return await_switch(p, fabric);
+    if (!fabric.device_present && !fabric.moved_to.empty())
+        return fail_with("device-moved",
+                         fmt::format("device {} was moved to {} before its memory was erased; it is erased "
+                                     "before it is used again",
+                                     p.memory.device.value, fabric.moved_to));
     if (!fabric.device_present && !fabric.gone_for_long) return await_device(p);
     if (!fabric.device_present)
         return fail_with(

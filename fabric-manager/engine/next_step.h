@@ -21,6 +21,7 @@ struct SwitchView {
     bool known = false;   // read since the last doubt; nothing below counts otherwise
     std::string trouble;  // why not
     bool device_present = false;
+    std::string moved_to;        // where the device is instead, when a switch shows it elsewhere
     bool gone_for_long = false;  // what is missing was missing some time ago as well
     Bytes ld_size;
     bool ld_clean = false;
@@ -49,6 +50,7 @@ enum class ActionKind {
     kEnterOnlining,    // it is bound
     kAwaitAgentOnline,
     kBecomeOnline,     // the agent says so
+    kNotErased,        // the agent says that it holds what an erase does not leave: keep it out of the pool
     kReenterOnlining,  // the host rebooted or lost the memory: the agent has to online it again
     kStartDrain,       // journal Draining: the agent is asked to take it offline
     kAwaitAgentOffline,

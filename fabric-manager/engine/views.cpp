@@ -23,6 +23,7 @@ SwitchView Core::switch_view(const PartRef& ref) const {
         view.ld_clean = ld->clean && !ld->quarantined;
         view.ld_elsewhere = ld->bound_at && *ld->bound_at != part.where;
     }
+    if (!view.device_present) view.moved_to = moved_to(part);
     const std::optional<SteadyTime>& missed = ref.job().missed;
     view.gone_for_long = missed && state.read_began >= *missed + config_.timing.gone_after;
     const Vppb* vppb = inventory_.vppb(part.where);

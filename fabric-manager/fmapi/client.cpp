@@ -222,6 +222,13 @@ Call<fmapi::GetHeadInfoResponse> ask_heads(std::shared_ptr<Session> session, std
     co_return std::move(*answer);
 }
 
+constexpr std::uint16_t every_log() {
+    std::uint16_t logs = 0;
+    for (const fmapi::EventLog log : fmapi::kEventLogs)
+        logs = static_cast<std::uint16_t>(logs | fmapi::bit_of(log));
+    return logs;
+}
+
 class SwitchClient final : public FmApiClient {
   public:
     explicit SwitchClient(std::shared_ptr<Session> session) : session_(std::move(session)) {}
@@ -259,6 +266,18 @@ class SwitchClient final : public FmApiClient {
     }
     Call<Completion> unbind(fmapi::UnbindVppbRequest request) override {
         return start<fmapi::UnbindVppb>(session_, Target::the_switch(), request);
+    }
+    Call<fmapi::GetEventRecordsResponse> event_records(fmapi::EventLog log) override {
+        return ask<fmapi::GetEventRecords>(session_, Target::the_switch(), {log});
+    }
+    Call<void> clear_event_records(fmapi::EventLog log, std::vector<std::uint16_t> handles) override {
+        return tell<fmapi::ClearEventRecords>(session_, Target::the_switch(), {log, 0, std::move(handles)});
+    }
+    Call<void> request_notifications() override {
+        return tell<fmapi::SetMctpEventInterruptPolicy>(session_, Target::the_switch(), {every_log()});
+    }
+    void on_notification(std::function<void()> handler) override {
+        session_->on_notification(std::move(handler));
     }
     Call<fmapi::GetLdInfoResponse> ld_info(std::uint8_t port) override {
         return ask<fmapi::GetLdInfo>(session_, Target::device(port));

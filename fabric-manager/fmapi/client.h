@@ -76,6 +76,16 @@ class FmApiClient {
                                   std::optional<std::uint64_t> connection = std::nullopt) = 0;
     virtual Call<Completion> unbind(fmapi::UnbindVppbRequest request) = 0;
 
+    // Events of the switch. The oldest records of one log; the answer says when there are more.
+    virtual Call<fmapi::GetEventRecordsResponse> event_records(fmapi::EventLog log) = 0;
+    // Removes records that were read: the log's oldest, in their order; at most 255.
+    virtual Call<void> clear_event_records(fmapi::EventLog log, std::vector<std::uint16_t> handles) = 0;
+    // Asks the switch to notify of records in its four logs, over this connection.
+    virtual Call<void> request_notifications() = 0;
+    // `handler` is called on the executor when the switch says that it has event records, and when a
+    // connection turns out to be gone while nothing is asked. Before the first command, and once.
+    virtual void on_notification(std::function<void()> handler) = 0;
+
     // The MLD behind a port.
     virtual Call<fmapi::GetLdInfoResponse> ld_info(std::uint8_t port) = 0;
     // Allocations of all its LDs, whatever the device needs to be asked for that.

@@ -168,11 +168,8 @@ asio::awaitable<Result<>> Connection::send(const fmapi::MctpMessage& message) {
 asio::awaitable<Result<fmapi::MctpMessage>> Connection::receive() {
     const auto io = io_;
     while (true) {
-        auto message = assembler_.next();
-        if (!message) {
-            close();
-            co_return std::unexpected(message.error());
-        }
+        auto message = next();
+        if (!message) co_return std::unexpected(message.error());
         if (*message) co_return std::move(**message);
         if (io->expired) co_return std::unexpected(io->error("receive", {}));
         const auto [ec, got] = co_await io->socket.async_read_some(asio::buffer(io->buffer), kTuple);
@@ -204,5 +201,18 @@ bool Connection::still_open() {
     close();
     return false;
 }
+
+Result<std::optional<fmapi::MctpMessage>> Connection::next() {
+    auto message = assembler_.next();
+    if (!message) close();
+    return message;
+}
+
+void Connection::when_readable(std::function<void(bool)> ready) {
+    io_->socket.async_wait(asio::socket_base::wait_read,
+                           [io = io_, ready = std::move(ready)](error_code ec) { ready(!ec); });
+}
+
+bool Connection::is_open() const { return io_->socket.is_open(); }
 
 }  // namespace memtide::fm

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +43,13 @@ class Connection {
     // Takes in what arrived while nobody was receiving. False when the connection is not open, or was closed
     // or flooded by the peer meanwhile.
     bool still_open();
+    // The next message that has been taken in; nullopt when there is none. kProtocol as receive(), and then
+    // the connection is closed.
+    Result<std::optional<fmapi::MctpMessage>> next();
+    // Calls `ready` once, when there is something to take in or the peer has closed; with false when the wait
+    // ends for another reason. Only while the connection is open, and one at a time.
+    void when_readable(std::function<void(bool readable)> ready);
+    [[nodiscard]] bool is_open() const;
     void close();
 
   private:

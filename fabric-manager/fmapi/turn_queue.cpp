@@ -38,7 +38,10 @@ class TurnQueue::Place {
 };
 
 asio::awaitable<TurnQueue::Turn> TurnQueue::take() {
-    if (!std::exchange(taken_, true)) co_return Turn(*this);
+    if (left_ > 0) {
+        --left_;
+        co_return Turn(*this);
+    }
     Place place(*this);
     co_await place.timer().async_wait(asio::as_tuple(asio::use_awaitable));
     co_return place.use();
@@ -46,7 +49,7 @@ asio::awaitable<TurnQueue::Turn> TurnQueue::take() {
 
 void TurnQueue::pass_on() {
     if (waiters_.empty()) {
-        taken_ = false;
+        ++left_;
         return;
     }
     const auto next = waiters_.front();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -9,7 +10,8 @@
 
 namespace memtide::fm {
 
-// Lets coroutines of one executor take turns, first come first served. Not thread safe.
+// Lets coroutines of one executor take turns, one at a time or a few, first come first served. Not thread
+// safe.
 class TurnQueue {
   public:
     // Holds the turn until it is destroyed; false when the wait was cancelled.
@@ -28,7 +30,9 @@ class TurnQueue {
         TurnQueue* queue_ = nullptr;
     };
 
-    explicit TurnQueue(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+    // So many have a turn at a time; at least one.
+    explicit TurnQueue(boost::asio::any_io_executor executor, std::size_t turns = 1)
+        : executor_(std::move(executor)), left_(turns == 0 ? 1 : turns) {}
     TurnQueue(const TurnQueue&) = delete;
     TurnQueue& operator=(const TurnQueue&) = delete;
 
@@ -41,7 +45,7 @@ class TurnQueue {
     void pass_on();
 
     boost::asio::any_io_executor executor_;
-    bool taken_ = false;
+    std::size_t left_;
     std::deque<std::shared_ptr<Waiter>> waiters_;
 };
 

@@ -13,6 +13,18 @@
 
 namespace memtide::fm {
 
+// How agents make sure that memory was erased before their host uses it.
+enum class ErasedPattern {
+    kZeros,    // every byte is zero
+    kUniform,  // every byte is the same, whatever it is
+    kAny,      // an erase leaves anything: nothing can be verified
+};
+struct VerifyErased {
+    std::uint32_t samples = 256;  // pages of 4 KiB that are read of each LD
+    ErasedPattern pattern = ErasedPattern::kZeros;
+    friend bool operator==(const VerifyErased&, const VerifyErased&) = default;
+};
+
 // What the agent of a host should make true for one region of a composition.
 struct DesiredRegion {
     RegionId id;
@@ -21,6 +33,7 @@ struct DesiredRegion {
     bool online = true;                 // false: take it offline and destroy the region
     bool force = false;
     std::optional<Time> drain_deadline;
+    std::optional<VerifyErased> verify;  // filled in when it is told: no reason to tell anything again
     friend bool operator==(const DesiredRegion&, const DesiredRegion&) = default;
 };
 
@@ -41,6 +54,8 @@ struct ObservedRegion {
     std::optional<int> node;
     std::optional<std::string> region;  // the kernel's name: "region0"
     Bytes online_bytes;
+    std::uint32_t verified_pages = 0;      // that were read back and found erased; 0: not verified
+    std::vector<SerialNumber> not_erased;  // of the LDs that hold what an erase does not leave
     std::optional<Reason> error;
     std::vector<Holder> holders;
 };

@@ -103,6 +103,7 @@ struct Part {
     std::uint64_t offline_revision = 0;  // host revision that first asked for "offline"
     std::string boot_id;                 // the host's boot in which it went online
     bool erased = false;                 // the erase after unbind has succeeded
+    std::uint32_t verified_pages = 0;    // that its host read back before it used it; 0: not verified
 
     // Follow from what is, and are not stored.
     std::string waiting_for;  // a sentence for people; empty when nothing is waited for

@@ -14,8 +14,9 @@ struct Event {
     std::uint64_t id = 0;
     Time time;
     // composition.state, composition.drain-overdue, composition.retry, composition.adopted, switch.up,
-    // switch.down, device.added, device.removed, ld.quarantined, ld.recovered, host.agent, host.rebooted,
-    // host.warning, host.refused
+    // switch.down, switch.record, device.added, device.removed, device.moved, device.flapping, device.settled
+    // (and so on for switch and host), composition.moved, clock.set, ld.quarantined, ld.recovered,
+    // host.agent, host.rebooted, host.warning, host.refused
     std::string type;
     std::optional<CompositionId> composition;
     std::optional<HostId> host;

@@ -72,6 +72,7 @@ struct Switch {
     bool up = false;           // answered the last time it was asked
     bool inventoried = false;  // what follows has been read at least once
     std::string error;         // why it is not up
+    std::string held;  // why nothing new is placed behind it, while it comes and goes; empty otherwise
     std::optional<Time> last_seen;
     std::vector<Port> ports;
     std::vector<Vcs> vcss;
@@ -122,6 +123,7 @@ struct Device {
     Bytes size;                       // all memory of the device
     Bytes granularity = kCxlGranule;  // LD sizes are multiples of it
     bool present = true;              // a port shows it now
+    std::string held;                 // why nothing new is placed on it, while it comes and goes
     std::vector<LogicalDevice> lds;
     std::uint8_t head_count = 1;  // heads that it says it has
     std::vector<Head> heads;      // those that a port shows now; empty when it has one only
@@ -168,6 +170,7 @@ struct Warning {
 struct Host {
     HostId id;
     std::vector<HostAttachment> attach;  // from the configuration
+    std::string held;                    // why it gets nothing new, while it reboots all the time
     std::uint64_t revision = 0;          // of its desired state
     std::optional<Time> last_report;     // nullopt: its agent never reported to this process
     std::string agent_version;

@@ -339,6 +339,16 @@ void Inventory::set_clean(const LdAddress& address, bool clean) {
     if (entry != nullptr) entry->clean = clean && !entry->bound_at;
 }
 
+void Inventory::set_held(const DeviceId& device, std::string why) {
+    const auto found = devices_.find(device);
+    if (found != devices_.end()) found->second.held = std::move(why);
+}
+
+void Inventory::set_held(const SwitchId& id, std::string why) {
+    const auto found = switches_.find(id);
+    if (found != switches_.end()) found->second.held = std::move(why);
+}
+
 void Inventory::set_quarantined(const LdAddress& address, bool quarantined) {
     LogicalDevice* entry = find_ld(address);
     if (entry == nullptr) return;

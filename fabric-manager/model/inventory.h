@@ -82,6 +82,9 @@ class Inventory {
     // An LD has another size now; it is not clean then.
     void resize(const LdAddress& ld, Bytes size, SerialNumber serial);
     void set_clean(const LdAddress& ld, bool clean);
+    // Keeps new placements away from it for this reason; empty: no longer.
+    void set_held(const DeviceId& device, std::string why);
+    void set_held(const SwitchId& id, std::string why);
     void set_quarantined(const LdAddress& ld, bool quarantined);
     // Every LD of the device loses its clean mark: its memory may have moved, or somebody else had it.
     void forget_clean(const DeviceId& device);

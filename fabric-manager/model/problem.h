@@ -31,6 +31,7 @@ inline constexpr std::string_view kCompositionEnded = "composition-ended";
 inline constexpr std::string_view kPreconditionFailed = "precondition-failed";
 inline constexpr std::string_view kNotOnline = "not-online";
 inline constexpr std::string_view kCannotShrink = "cannot-shrink";
+inline constexpr std::string_view kNotQuarantined = "not-quarantined";
 inline constexpr std::string_view kStorageFull = "storage-full";
 inline constexpr std::string_view kStorageReadOnly = "storage-read-only";
 inline constexpr std::string_view kStorageFailed = "storage-failed";
@@ -39,7 +40,7 @@ inline constexpr std::string_view kInternalError = "internal-error";
 }  // namespace problem
 
 // Why a device could not serve a request: `constraint` is one of link-down, switch-down, no-free-vppb,
-// no-memory, size, max-percent-per-device, max-percent-per-switch, exclusive-devices, in-use.
+// no-memory, size, max-percent-per-device, max-percent-per-switch, exclusive-devices, in-use, flapping.
 struct Exclusion {
     std::string device;
     std::string constraint;

@@ -15,6 +15,10 @@ namespace {
 // Free vPPBs by switch, of the virtual switches that the host is attached to.
 Outcome<> find_vppbs(const Inventory& inventory, const Host& host, Candidates& out) {
     std::vector<std::string> why;
+    if (!host.held.empty())
+        return refuse(problem::kHostNotReachable,
+                      fmt::format("host {} gets no memory now: {}", host.id.value, host.held),
+                      ErrorCode::kUnavailable);
     for (const HostAttachment& at : host.attach) {
         const Switch* owner = inventory.find_switch(at.switch_id);
         if (owner == nullptr || !owner->inventoried || !owner->up) {
@@ -95,6 +99,7 @@ class Finder {
                 policy.max_percent_per_switch, use_.total + request_.size, value_or_zero(use_.by_switch, id));
             if (room < kCxlGranule) return exclude_switch(id);
         }
+        switch_held_ = &inventory_.find_switch(id)->held;
         for (const Device* device : inventory_.devices_behind(id)) {
             if (device->is_multi_headed())
                 add_heads(*device, id);
@@ -163,6 +168,11 @@ class Finder {
     // What the device offers, cut to the limits; nullopt, with the reason in `excluded`, when it is nothing.
     std::optional<Candidate> candidate(const Device& device, const PoolDevice& sums, Bytes most,
                                        const Head* through) {
+        const std::string& held = device.held.empty() ? *switch_held_ : device.held;
+        if (!held.empty()) {
+            exclude(device, "flapping", [&] { return held; });
+            return std::nullopt;
+        }
         if (most.value == 0) {
             exclude_full(device, sums);
             return std::nullopt;
@@ -223,6 +233,7 @@ class Finder {
     Candidates& out_;
     HostUse use_;
     std::set<const Device*> counted_;  // of the multi-headed ones
+    const std::string* switch_held_ = nullptr;  // of the switch whose devices are added
 };
 
 }  // namespace

@@ -126,6 +126,11 @@ ObservedRegion read_observed_region(const json::Object& object) {
     result.node = int_of(object.get("node"));
     if (const auto name = object.get("name")) result.region = name->string(kName);
     result.online_bytes = bytes_of(object.get("online_bytes"));
+    if (const auto pages = object.get("verified_pages"))
+        result.verified_pages = pages->integer<std::uint32_t>();
+    if (const auto dirty = object.get("not_erased"))
+        for (const json::Value& serial : dirty->list(kMostParts))
+            result.not_erased.push_back(serial.serial());
     if (const auto error = object.get("error")) {
         const json::Object reason = error->object();
         result.error = Reason{reason.require("code").string(kName), text_of(reason.get("detail"))};

@@ -27,6 +27,7 @@ Answer list_switches(Context& context, http::Request request);
 Answer get_switch(Context& context, http::Request request);
 Answer list_devices(Context& context, http::Request request);
 Answer get_device(Context& context, http::Request request);
+Answer lift_quarantine(Context& context, http::Request request);
 Answer get_topology(Context& context, http::Request request);
 
 // tenants.cpp

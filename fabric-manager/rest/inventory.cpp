@@ -142,6 +142,20 @@ Answer get_device(Context& context, http::Request request) {
     co_return one_of(request, "device", context.manager.inventory().devices(), write_device);
 }
 
+Answer lift_quarantine(Context& context, http::Request request) {
+    const std::string& text = request.path_parameters.at("serial");
+    const Result<SerialNumber> serial = parse_serial(text);
+    if (!serial)
+        co_return answer(Problem{std::string(problem::kNotQuarantined),
+                                 fmt::format("\"{}\" is not the serial number of an LD", text),
+                                 ErrorCode::kNotFound});
+    const Outcome<> lifted = co_await context.manager.lift_quarantine(*serial);
+    if (!lifted) co_return answer(lifted.error());
+    boost::json::object body;
+    body["serial"] = format_serial(*serial);
+    co_return answer(200, body);
+}
+
 Answer get_topology(Context& context, http::Request) {
     const Inventory& inventory = context.manager.inventory();
     boost::json::array hosts;

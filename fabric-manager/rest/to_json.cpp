@@ -66,7 +66,7 @@ json::array array_of(const Items& items, Write write) {
 
 json::object part_json(const Part& part) {
     json::object result;
-    result.reserve(20);
+    result.reserve(24);
     result["number"] = part.number;
     result["region"] = part.region;
     result["size"] = part.size.value;
@@ -81,6 +81,8 @@ json::object part_json(const Part& part) {
     result["node"] = or_null(part.node);
     result["region_name"] = or_null(part.region_name);
     result["replacement"] = part.replacement;
+    result["verified"] = part.verified_pages != 0;
+    result["verified_pages"] = part.verified_pages;
     result["waiting_for"] = text_or_null(part.waiting_for);
     result["holders"] = array_of(part.holders, holder_json);
     return result;
@@ -143,13 +145,26 @@ json::object to_json(const Composition& c) {
     return result;
 }
 
+namespace {
+
+json::object verify_json(const VerifyErased& verify) {
+    json::object result{{"samples", verify.samples}};
+    if (verify.pattern == ErasedPattern::kUniform) result["pattern"] = "uniform";
+    return result;
+}
+
+}  // namespace
+
 json::object to_json(const DesiredState& desired) {
     const auto serial = [](SerialNumber one) { return json::value(format_serial(one)); };
     const auto one = [&](const DesiredRegion& region) -> json::object {
-        return {{"composition", region.id.composition.value},           {"region", region.id.number},
-                {"serials", array_of(region.serials, serial)},          {"size", region.size.value},
-                {"desired", region.online ? "online" : "offline"},      {"force", region.force},
-                {"drain_deadline", time_or_null(region.drain_deadline)}};
+        json::object result{
+            {"composition", region.id.composition.value},           {"region", region.id.number},
+            {"serials", array_of(region.serials, serial)},          {"size", region.size.value},
+            {"desired", region.online ? "online" : "offline"},      {"force", region.force},
+            {"drain_deadline", time_or_null(region.drain_deadline)}};
+        if (region.verify) result["verify_erased"] = verify_json(*region.verify);
+        return result;
     };
     return {{"revision", desired.revision},
             {"host", desired.host.value},
@@ -340,6 +355,7 @@ json::object to_json(const Switch& item) {
             {"up", item.up},
             {"inventoried", item.inventoried},
             {"error", text_or_null(item.error)},
+            {"held", text_or_null(item.held)},
             {"last_seen", time_or_null(item.last_seen)},
             {"ports", array_of(item.ports, port_json)},
             {"vcss", array_of(item.vcss, vcs_json)}};
@@ -356,6 +372,7 @@ json::object device_json(const Device& device) {
             {"size", device.size.value},
             {"granularity", device.granularity.value},
             {"present", device.present},
+            {"held", text_or_null(device.held)},
             {"head_count", device.head_count},
             {"heads", array_of(device.heads, head_json)}};
 }
@@ -395,6 +412,7 @@ json::object to_json(const Host& host, Bytes composed, bool connected) {
     return {{"name", host.id.value},
             {"attach", array_of(host.attach, attachment)},
             {"composed", composed.value},
+            {"held", text_or_null(host.held)},
             {"revision", host.revision},
             {"agent", json::object{{"connected", connected},
                                    {"last_report", time_or_null(host.last_report)},

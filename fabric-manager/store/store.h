@@ -18,13 +18,17 @@
 
 namespace memtide::fm {
 
-// Memory that could not be erased: it stays out of the pool until it could be. That memory *is* erased is
-// never stored: nobody knows what happens to it while the manager does not look.
+// Memory that could not be erased: it stays out of the pool until it could be, or, when a host found it not
+// erased although its device had said so, until an operator says so. That memory *is* erased is never stored:
+// nobody knows what happens to it while the manager does not look.
 struct QuarantineRecord {
     SerialNumber serial;
     Bytes size;
-    std::string detail;   // why
+    std::string detail;   // why; begins with kNotErased when the device's word is worth nothing
     bool lifted = false;  // in a mutation: remove the record
+
+    static constexpr std::string_view kNotErased = "not-erased: ";
+    [[nodiscard]] bool is_held() const { return detail.starts_with(kNotErased); }
 };
 
 struct IdempotencyRecord {
@@ -101,7 +105,8 @@ struct SqliteOptions {
     bool recover = false;
     // A snapshot is taken when the log has grown by this much, or by twice the database if that is more.
     Bytes snapshot_after = mebibytes(64);
-    // The database follows the log after so long: until then it is brought up by the next start after a crash.
+    // The database follows the log after so long: until then it is brought up by the next start after a
+    // crash.
     std::chrono::milliseconds commit_after{100};
     // For tests: called before ("write", "sync", "cut", "commit") and after ("written", "synced",
     // "committed") what makes a group durable; a number other than 0 is the errno with which it fails.

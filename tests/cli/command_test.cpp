@@ -55,6 +55,17 @@ TEST(Command, ComposeWaitsUntilItIsOnlineAndSendsAnIdempotencyKey) {
     EXPECT_FALSE(post.header("Idempotency-Key").value_or("").empty());
 }
 
+TEST(Command, AnLdIsLiftedOutOfQuarantineByItsSerialNumber) {
+    ScriptedManager manager(
+        [](const http::Request&) { return http::json_response(200, R"({"serial": "0x4d54000100000001"})"); });
+    const auto lifted = memtide(manager.url(), {"lift", "0x4d54000100000001"});
+    EXPECT_EQ(lifted.exit.code, 0) << lifted.standard_error;
+    EXPECT_NE(lifted.standard_output.find("LD 0x4d54000100000001 is out of quarantine"), std::string::npos);
+    const http::Request request = manager.requests().at(0);
+    EXPECT_EQ(request.method + " " + request.path, "DELETE /v1/quarantine/0x4d54000100000001");
+    EXPECT_EQ(memtide(manager.url(), {"lift"}).exit.code, 2);
+}
+
 TEST(Command, ACompositionThatFailsIsAFailureWithItsReason) {
     ScriptedManager manager([](const http::Request& request) {
         if (request.method == "POST") return http::json_response(202, composition("Pending"));

@@ -195,6 +195,25 @@ void quarantine(Life& life) {
     });
 }
 
+// One of the two LDs holds what another host wrote, whatever its device says.
+void lies_about_erasing(Life& life) {
+    two_lds(life);
+    life.rig.fabric->sanitize_lies = true;
+    life.rig.fabric->port(2).lds[0].stale = true;  // until what the file says is loaded
+}
+void not_erased(Life& life) {
+    const CompositionId id = life.create("a", "host0", 1).id;
+    life.reach_online(id);
+    life.release(id);
+    life.reach_end(id);
+    life.until("in quarantine until an operator lifts it", [&] {
+        for (const FakeLd& ld : life.rig.fabric->port(2).lds)
+            if (ld.stale) (void)life.rig.run(life.rig.manager->lift_quarantine(SerialNumber{ld.serial}));
+        const Pool pool = life.rig.manager->pool();
+        return pool.free == pool.capacity;
+    });
+}
+
 void may_be_rebooted(Life& life) {
     two_lds(life);
     if (life.marked("rebooted")) life.rig.agents[0]->boot_id = "boot-2";
@@ -278,6 +297,7 @@ const std::vector<Scenario>& scenarios() {
         {"lease", two_lds, lease, 1, 1, false},
         {"erase-retried", fails_to_erase_once, plain, 1},
         {"quarantine", bad_media, quarantine, 1},
+        {"not-erased", lies_about_erasing, not_erased, 1, 1, true, 1},
         {"reboot", may_be_rebooted, reboot, 1},
         {"drain-deadline", drains_slowly, drain_deadline, 1},
         {"adoption", bound_already, adoption, 1},

@@ -32,11 +32,10 @@ class Described : public Fabric {
     // A path of the operation that leads somewhere, or nowhere.
     std::string path_of(const std::string& operation, bool exists = true) {
         std::string path = operation.substr(operation.find(' ') + 1);
-        const std::map<std::string, std::string> there{{"{host}", "host0"},
-                                                       {"{switch}", "switch0"},
-                                                       {"{device}", device()},
-                                                       {"{id}", id_},
-                                                       {"{tenant}", "blue"}};
+        const std::map<std::string, std::string> there{
+            {"{host}", "host0"},    {"{switch}", "switch0"},
+            {"{device}", device()}, {"{serial}", "0x4d54000100000001"},
+            {"{id}", id_},          {"{tenant}", "blue"}};
         for (const auto& [name, value] : there)
             if (const auto at = path.find(name); at != std::string::npos)
                 path.replace(at, name.size(), exists ? value : "nothing");

@@ -38,6 +38,23 @@ Result<Want> want_field(const json::object& object) {
     return wrong("desired", "\"online\" or \"offline\"");
 }
 
+// Unknown patterns are refused, not passed over: the manager would take the memory for verified.
+Result<Verification> verification_field(const json::value& value) {
+    constexpr std::uint64_t kMost = 65'536;
+    const json::object* const object = value.if_object();
+    if (object == nullptr) return wrong("verify_erased", "an object");
+    const auto samples = number_field(*object, "samples");
+    if (!samples || *samples == 0 || *samples > kMost) return wrong("samples", "from 1 to 65536");
+    Verification result{.samples = static_cast<std::uint32_t>(*samples), .pattern = ErasedPattern::kZeros};
+    if (!object->contains("pattern")) return result;
+    const auto pattern = string_field(*object, "pattern");
+    if (pattern && *pattern == "uniform")
+        result.pattern = ErasedPattern::kUniform;
+    else if (!pattern || *pattern != "zeros")
+        return wrong("pattern", "\"zeros\" or \"uniform\"");
+    return result;
+}
+
 Result<> read_optional_fields(const json::object& object, DesiredRegion& region) {
     if (const json::value* const force = object.if_contains("force"); force != nullptr && !force->is_null()) {
         if (!force->is_bool()) return wrong("force", "true or false");
@@ -49,6 +66,12 @@ Result<> read_optional_fields(const json::object& object, DesiredRegion& region)
         const auto time = parse_time(std::string_view(deadline->get_string()));
         if (!time) return std::unexpected(time.error());
         region.drain_deadline = *time;
+    }
+    if (const json::value* const verify = object.if_contains("verify_erased");
+        verify != nullptr && !verify->is_null()) {
+        const auto read = verification_field(*verify);
+        if (!read) return std::unexpected(read.error());
+        region.verify = *read;
     }
     return {};
 }
@@ -159,15 +182,22 @@ json::value region_value(const ObservedRegion& region) {
                            {"bytes", holder.bytes.value}});
     json::array serials;
     for (const SerialNumber serial : region.serials) serials.emplace_back(format_serial(serial));
-    return {{"composition", region.id.composition.value},
-            {"region", region.id.number},
-            {"serials", std::move(serials)},
-            {"state", to_string(region.status)},
-            {"node", region.node ? json::value(*region.node) : json::value(nullptr)},
-            {"name", region.region ? json::value(*region.region) : json::value(nullptr)},
-            {"online_bytes", region.online.value},
-            {"error", region.error ? finding_value(*region.error) : json::value(nullptr)},
-            {"holders", std::move(holders)}};
+    json::object result{{"composition", region.id.composition.value},
+                        {"region", region.id.number},
+                        {"serials", std::move(serials)},
+                        {"state", to_string(region.status)},
+                        {"node", region.node ? json::value(*region.node) : json::value(nullptr)},
+                        {"name", region.region ? json::value(*region.region) : json::value(nullptr)},
+                        {"online_bytes", region.online.value},
+                        {"error", region.error ? finding_value(*region.error) : json::value(nullptr)},
+                        {"holders", std::move(holders)}};
+    if (region.verified_pages != 0) result["verified_pages"] = region.verified_pages;
+    if (!region.not_erased.empty()) {
+        json::array dirty;
+        for (const SerialNumber serial : region.not_erased) dirty.emplace_back(format_serial(serial));
+        result["not_erased"] = std::move(dirty);
+    }
+    return result;
 }
 
 // The windows that memdevs are below, each once.

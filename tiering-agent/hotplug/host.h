@@ -1,8 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
@@ -29,6 +32,12 @@ class Host {
     virtual Result<Seen> look(const std::vector<SerialNumber>& wanted) = 0;
     virtual ActionResult perform(const Action& action) = 0;
 };
+
+// Where sysfs has dax devices and their drivers.
+inline constexpr std::string_view kDaxDevices = "sys/bus/dax/devices/";
+inline constexpr std::string_view kDaxDrivers = "sys/bus/dax/drivers/";
+// The names that a driver was told to take; the kernel forgets none by itself.
+Result<> forget_dax_name(Files& files, const std::string& driver, const std::string& dax);
 
 // Bytes in a memory block of this kernel: 128 MiB to 2 GiB on x86.
 Result<Bytes> read_block_size(const Files& files);
@@ -57,6 +66,12 @@ class SysfsHost final : public Host {
     void add_details(Region& region, Bytes block_size) const;
     [[nodiscard]] std::vector<MemoryBlock> blocks_in(AddressRange range, Bytes block_size) const;
     [[nodiscard]] MemoryBlock read_block(std::uint64_t index) const;
+
+    void let_autoprobe_go();
+    Result<> perform_quietly(const Action& action, const std::function<Result<>()>& step);
+    ActionResult read_back_region(const Action& action);
+    Result<ReadBack> read_samples(const Action& action);
+    Result<> enter_device_dax(const std::string& dax);
 
     Result<> create_region(const Action& action);
     Result<> configure_region(const Action& action);

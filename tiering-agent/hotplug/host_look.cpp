@@ -34,6 +34,7 @@ Result<Bytes> read_block_size(const Files& files) {
 }
 
 Result<Seen> SysfsHost::look(const std::vector<SerialNumber>& wanted) {
+    let_autoprobe_go();
     const auto block_size = read_block_size(parts_.files);
     if (!block_size) return std::unexpected(block_size.error());
     auto view = parts_.bus.enumerate();
@@ -41,6 +42,7 @@ Result<Seen> SysfsHost::look(const std::vector<SerialNumber>& wanted) {
     Seen seen{.memdevs = std::move(view->memdevs),
               .regions = std::move(view->regions),
               .records = parts_.records.all(),
+              .used = parts_.records.used(),
               .block_size = *block_size,
               .auto_online = parts_.files.read(kMemory + "auto_online_blocks").value_or("")};
 

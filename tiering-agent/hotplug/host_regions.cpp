@@ -10,8 +10,8 @@ namespace {
 
 const std::string kCxlDevices = "sys/bus/cxl/devices/";
 const std::string kCxlDrivers = "sys/bus/cxl/drivers/";
-const std::string kDaxDevices = "sys/bus/dax/devices/";
-const std::string kDaxDrivers = "sys/bus/dax/drivers/";
+const std::string kDaxDevice{kDaxDevices};
+const std::string kDaxDriver{kDaxDrivers};
 
 ActionResult to_result(Result<> result, ActionKind kind) {
     if (result) return {};
@@ -36,6 +36,8 @@ ActionResult SysfsHost::perform(const Action& action) {
             return to_result(enable_region(action), action.kind);
         case ActionKind::kAwaitDax:
             return await_dax(action);
+        case ActionKind::kReadBack:
+            return read_back_region(action);
         case ActionKind::kBindKmem:
             return bind_kmem(action);
         case ActionKind::kOnlineBlocks:
@@ -131,7 +133,8 @@ Result<> SysfsHost::configure_region(const Action& action) {
 }
 
 Result<> SysfsHost::enable_region(const Action& action) {
-    return parts_.files.write(kCxlDrivers + "cxl_region/bind", action.region);
+    return perform_quietly(
+        action, [&] { return parts_.files.write(kCxlDrivers + "cxl_region/bind", action.region); });
 }
 
 ActionResult SysfsHost::await_dax(const Action& action) {
@@ -140,7 +143,9 @@ ActionResult SysfsHost::await_dax(const Action& action) {
     const std::string path = kCxlDevices + action.region + "/" + dax_region;
     const auto loaded = parts_.modules.load("dax_cxl");
     if (files.exists(path) && !files.link_target(path + "/driver"))
-        if (auto bound = files.write(kCxlDrivers + "cxl_dax_region/bind", dax_region); !bound)
+        if (auto bound = perform_quietly(
+                action, [&] { return files.write(kCxlDrivers + "cxl_dax_region/bind", dax_region); });
+            !bound)
             return {.error = Finding{"dax-missing", loaded ? bound.error().message : loaded.error().message}};
     for (const std::string& name : files.list(path))
         if (name.starts_with("dax") && name.find('.') != std::string::npos) return {};
@@ -159,15 +164,17 @@ ActionResult SysfsHost::leave_device_dax(const std::string& dax, Bytes size, boo
                                          dax, holders.size(), holders.front().pid.value_or(0),
                                          holders.front().command)},
             .holders = std::move(holders)};
-    return to_result(parts_.files.write(kDaxDrivers + "device_dax/unbind", dax), ActionKind::kBindKmem);
+    if (auto left = parts_.files.write(kDaxDriver + "device_dax/unbind", dax); !left)
+        return to_result(std::move(left), ActionKind::kBindKmem);
+    return to_result(forget_dax_name(parts_.files, "device_dax", dax), ActionKind::kBindKmem);
 }
 
 ActionResult SysfsHost::bind_kmem(const Action& action) {
     Files& files = parts_.files;
-    const std::string driver_link = kDaxDevices + action.dax + "/driver";
+    const std::string driver_link = kDaxDevice + action.dax + "/driver";
     if (files.link_target(driver_link) == "device_dax")
         if (auto left = leave_device_dax(action.dax, action.size, action.force); left.error) return left;
-    if (!files.exists(kDaxDrivers + "kmem")) {
+    if (!files.exists(kDaxDriver + "kmem")) {
         if (const auto loaded = parts_.modules.load("kmem"); !loaded)
             return {.error = Finding{"kmem-missing",
                                      fmt::format("{} cannot become memory without the kernel module "
@@ -175,12 +182,16 @@ ActionResult SysfsHost::bind_kmem(const Action& action) {
                                                  action.dax, loaded.error().message)}};
         if (files.link_target(driver_link) == "kmem") return {};  // the module took it by itself
     }
-    auto bound = files.write(kDaxDrivers + "kmem/bind", action.dax);
+    // From here on this host may write to it.
+    if (action.verify)
+        if (auto noted = parts_.records.note_used(action.id); !noted)
+            return to_result(std::move(noted), action.kind);
+    auto bound = files.write(kDaxDriver + "kmem/bind", action.dax);
     if (!bound && bound.error().code == ErrorCode::kNotFound) {
         // Not of the type that kmem takes by default: name the device to it, which also binds.
-        bound = files.write(kDaxDrivers + "kmem/new_id", action.dax);
+        bound = files.write(kDaxDriver + "kmem/new_id", action.dax);
         if (bound && files.link_target(driver_link) != "kmem")
-            bound = files.write(kDaxDrivers + "kmem/bind", action.dax);
+            bound = files.write(kDaxDriver + "kmem/bind", action.dax);
     }
     return to_result(std::move(bound), action.kind);
 }
@@ -194,7 +205,7 @@ Result<> SysfsHost::unbind_kmem(const Action& action) {
         if (block.state != BlockState::kOffline)
             return fail(ErrorCode::kConflict,
                         fmt::format("memory{} went online again meanwhile", block.index));
-    return parts_.files.write(kDaxDrivers + "kmem/unbind", action.dax);
+    return parts_.files.write(kDaxDriver + "kmem/unbind", action.dax);
 }
 
 ActionResult SysfsHost::destroy_region(const Action& action) {
@@ -216,6 +227,8 @@ ActionResult SysfsHost::destroy_region(const Action& action) {
             if (auto freed = files.write(kCxlDevices + decoder + "/dpa_size", "0"); !freed)
                 log::warning("capacity stays reserved", {{"decoder", decoder}, {"reason", freed.error()}});
         }
+        if (action.release)
+            if (auto forgotten = parts_.records.forget_used(action.id); !forgotten) return forgotten;
         return parts_.records.forget(action.region);
     };
     return to_result(destroy(), action.kind);

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "tiering-agent/hotplug/interleave.h"
 #include "tiering-agent/hotplug/leftovers.h"
+#include "tiering-agent/hotplug/read_back.h"
 
 namespace memtide::agent {
 namespace {
@@ -63,7 +65,9 @@ class Planner {
         }
         action.size = wanted_.size;
         action.force = wanted_.force;
+        action.release = wanted_.want == Want::kOffline;
         action.deadline = wanted_.drain_deadline;
+        if (is_to_be_verified()) action.verify = wanted_.verify;
         return out_.next.emplace(std::move(action));
     }
 
@@ -184,30 +188,7 @@ class Planner {
         bring_memory_up();
     }
 
-    // --- Interleaving ---
-    [[nodiscard]] static const Window* window_of(const Memdev& memdev, const std::string& name) {
-        const auto found = std::ranges::find(memdev.ram_windows, name, &Window::name);
-        return found == memdev.ram_windows.end() ? nullptr : &*found;
-    }
-
-    // Memdevs in the order of their targets: the host bridges that the window interleaves take turns
-    // (CXL 3.1, 9.13.1). Empty when the window does not reach all of them, or not as many at each bridge.
-    [[nodiscard]] std::vector<const Memdev*> interleave_order(const Window& window) const {
-        std::vector<std::vector<const Memdev*>> at_bridge(window.ways);
-        for (const Memdev* memdev : memdevs_) {
-            const Window* own = window_of(*memdev, window.name);
-            if (own == nullptr || own->position >= window.ways) return {};
-            at_bridge[own->position].push_back(memdev);
-        }
-        std::vector<const Memdev*> order;
-        for (std::size_t row = 0; row < at_bridge.front().size(); ++row)
-            for (const auto& column : at_bridge)
-                if (row < column.size()) order.push_back(column[row]);
-        const bool even = std::ranges::all_of(
-            at_bridge, [&](const auto& column) { return column.size() == at_bridge.front().size(); });
-        return even ? order : std::vector<const Memdev*>{};
-    }
-
+    // --- Making it ---
     void set_order(Action& action, const Window& window, const std::vector<const Memdev*>& order) {
         action.window = window.name;
         if (window.ways > 1) action.granularity = window.granularity;
@@ -235,7 +216,7 @@ class Planner {
                 return refuse("no-decoder", memdev->name + " has no free HDM decoder");
         }
         for (const Window& window : memdevs_.front()->ram_windows) {
-            const auto order = interleave_order(window);
+            const auto order = interleave_order(memdevs_, window);
             if (order.empty() || window.largest_free < wanted_.size) continue;
             set_order(act(ActionKind::kCreateRegion), window, order);
             return;
@@ -265,7 +246,7 @@ class Planner {
             if (!memdev->has_endpoint) return;
         const Window* window = window_of(*memdevs_.front(), region_->window);
         if (window == nullptr) return;
-        set_order(act(ActionKind::kConfigureRegion), *window, interleave_order(*window));
+        set_order(act(ActionKind::kConfigureRegion), *window, interleave_order(memdevs_, *window));
     }
 
     [[nodiscard]] std::vector<std::string> target_decoders() const {
@@ -276,7 +257,46 @@ class Planner {
         return decoders;
     }
 
+    // --- Reading back ---
+    // What is remembered of reading this very region; regions that this agent did not make have nothing.
+    [[nodiscard]] const RegionRecord* own_record() const {
+        const RegionRecord* const record = find_record(seen_, wanted_.serials);
+        return record != nullptr && record->region == region_->name ? record : nullptr;
+    }
+
+    [[nodiscard]] bool is_to_be_verified() const {
+        return wanted_.want == Want::kOnline && wanted_.verify &&
+               std::ranges::find(seen_.used, wanted_.id) == seen_.used.end();
+    }
+
+    // True when it must not go online, now or ever.
+    bool read_back_first() {
+        const RegionRecord* const record = own_record();
+        if (record == nullptr) return false;
+        const ReadBack& found = record->read_back;
+        if (found.is_clean()) out_.observed.verified_pages = found.pages;
+        if (found.dirty != 0) {
+            out_.observed.not_erased = dirty_memdevs(*record);
+            refuse("not-erased", describe(*record));
+            return true;
+        }
+        if (!is_to_be_verified() || found.pages != 0 || region_->dax.empty()) return false;
+        const DaxDevice& dax = region_->dax.front();
+        if (dax.driver == kKmem) {
+            // Whatever it holds now may be this host's own.
+            warn("not-read-back", fmt::format("{} became system RAM before {} could be read back; whether it "
+                                              "was erased is not known",
+                                              dax.name, region_->name));
+            return false;
+        }
+        Action& action = act(ActionKind::kReadBack);
+        action.dax = dax.name;
+        action.serials = record->serials;
+        return true;
+    }
+
     void bring_memory_up() {
+        if (read_back_first()) return;
         std::uint64_t expected = 0;
         for (const DaxDevice& dax : region_->dax) {
             const std::uint64_t whole = whole_blocks(dax.range, seen_.block_size).count;
@@ -381,6 +401,8 @@ std::string_view to_string(ActionKind kind) {
             return "enable-region";
         case ActionKind::kAwaitDax:
             return "await-dax";
+        case ActionKind::kReadBack:
+            return "read-back";
         case ActionKind::kBindKmem:
             return "bind-kmem";
         case ActionKind::kOnlineBlocks:

@@ -18,6 +18,7 @@ enum class ActionKind {
     kConfigureRegion,  // capacity of `decoders`, geometry, targets, commit; what is already set is left
     kEnableRegion,     // bind the region driver, which makes the dax device
     kAwaitDax,         // the dax device is missing: load dax_cxl
+    kReadBack,         // read samples of `dax`, which no driver has yet, and remember what they show
     kBindKmem,         // give `dax` to the kmem driver: it becomes memory blocks
     kOnlineBlocks,     // online `blocks` movable
     kRezoneBlocks,     // `blocks` are online in a kernel zone: offline, then online movable
@@ -42,7 +43,10 @@ struct Action {
     AddressRange range{};
     std::vector<std::uint64_t> blocks{};
     bool force = false;
+    bool release = false;  // on its way down because it was asked back
     std::optional<WallTime> deadline{};
+    // With it, a dax device that appears is kept from becoming system RAM by itself.
+    std::optional<Verification> verify{};
 
     friend bool operator==(const Action&, const Action&) = default;
 };

@@ -27,18 +27,38 @@ class RegionRecords {
     Result<> put(RegionRecord record);
     Result<> forget(const std::string& region);
 
+    // Regions of compositions whose memory became system RAM: what it holds may be this host's own from then
+    // on, also when the region is made anew.
+    [[nodiscard]] const std::vector<RegionId>& used() const { return used_; }
+    Result<> note_used(const RegionId& id);
+    Result<> forget_used(const RegionId& id);
+
+    // Whether this agent has switched off that new dax devices get a driver by themselves, and not on again.
+    [[nodiscard]] bool holds_autoprobe() const { return holds_autoprobe_; }
+    Result<> note_autoprobe(bool held);
+
   private:
     void load();
-    Result<> save(const std::vector<RegionRecord>& records) const;
+    Result<> save(const std::vector<RegionRecord>& records, const std::vector<RegionId>& used,
+                  bool holds_autoprobe) const;
 
     std::string path_;
     std::string boot_id_;
     std::vector<RegionRecord> records_;
+    std::vector<RegionId> used_;
+    bool holds_autoprobe_ = false;
     int lock_ = -1;
 };
 
 // The text of the file; parse answers nothing for a text that is not of this boot or cannot be understood.
-std::string format_records(const std::vector<RegionRecord>& records, const std::string& boot_id);
-Result<std::vector<RegionRecord>> parse_records(const std::string& text, const std::string& boot_id);
+struct RecordFile {
+    std::vector<RegionRecord> records;
+    std::vector<RegionId> used;
+    bool holds_autoprobe = false;
+
+    friend bool operator==(const RecordFile&, const RecordFile&) = default;
+};
+std::string format_records(const RecordFile& file, const std::string& boot_id);
+Result<RecordFile> parse_records(const std::string& text, const std::string& boot_id);
 
 }  // namespace memtide::agent

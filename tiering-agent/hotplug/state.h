@@ -19,6 +19,17 @@ using WallTime = std::chrono::system_clock::time_point;
 
 enum class Want { kOnline, kOffline };
 
+// What the erase of a medium leaves in every byte: zero, or one and the same value whatever it is.
+enum class ErasedPattern { kZeros, kUniform };
+
+// How to make sure, before memory is used for the first time, that nothing of its previous owner is left.
+struct Verification {
+    std::uint32_t samples = 0;  // pages of 4 KiB that are read, of each memdev
+    ErasedPattern pattern = ErasedPattern::kZeros;
+
+    friend bool operator==(const Verification&, const Verification&) = default;
+};
+
 struct DesiredRegion {
     RegionId id{};
     std::vector<SerialNumber> serials{};  // of the memdevs that carry it; several are interleaved
@@ -26,6 +37,7 @@ struct DesiredRegion {
     Want want = Want::kOnline;
     bool force = false;                        // the manager will not wait: no gentle draining
     std::optional<WallTime> drain_deadline{};  // after it, the release counts as failed but is still tried
+    std::optional<Verification> verify{};      // only before this composition has used it
 
     friend bool operator==(const DesiredRegion&, const DesiredRegion&) = default;
 };
@@ -116,13 +128,25 @@ struct Region {
     friend bool operator==(const Region&, const Region&) = default;
 };
 
+// What reading a region back has shown, before anything used it.
+struct ReadBack {
+    std::uint32_t pages = 0;   // that were read; 0: it was not read back
+    std::uint32_t dirty = 0;   // bit i: the memdev i, in the order of the targets, was not erased
+    std::uint64_t offset = 0;  // in the region, of the first byte or page that tells
+    bool unreadable = false;   // that page cannot be read (poison): what it holds is not known
+
+    [[nodiscard]] bool is_clean() const { return pages != 0 && dirty == 0; }
+    friend bool operator==(const ReadBack&, const ReadBack&) = default;
+};
+
 // A region that this agent made, remembered on tmpfs from just before it is made until it is gone: this is
 // how it is recognised while no memdev is attached to it (yet, or any more).
 struct RegionRecord {
     std::string region{};
     std::vector<SerialNumber> serials{};  // in the order of its targets
     AddressRange range{};                 // size 0 until it is known
-    std::vector<MemoryBlock> blocks{};    // filled by looking: what is left of it when the region is gone
+    ReadBack read_back{};
+    std::vector<MemoryBlock> blocks{};  // filled by looking: what is left of it when the region is gone
 
     friend bool operator==(const RegionRecord&, const RegionRecord&) = default;
 };
@@ -131,6 +155,8 @@ struct Seen {
     std::vector<Memdev> memdevs{};
     std::vector<Region> regions{};
     std::vector<RegionRecord> records{};
+    std::vector<RegionId>
+        used{};  // regions of compositions that this host may have written to since its start
     Bytes block_size{};
     std::string
         auto_online{};  // what the kernel does with new blocks: "offline", "online", "online_movable", ...
@@ -170,6 +196,8 @@ struct ObservedRegion {
     std::optional<int> node{};  // as the memory blocks show it
     std::optional<std::string> region{};
     Bytes online{};
+    std::uint32_t verified_pages = 0;        // read back before use and found erased; 0: not verified
+    std::vector<SerialNumber> not_erased{};  // of the memdevs that hold what an erase does not leave
     std::optional<Finding> error{};
     std::vector<Holder> holders{};
 

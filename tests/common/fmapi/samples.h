@@ -28,6 +28,19 @@ inline GetVirtualSwitchInfoResponse two_vcss() {
     return response;
 }
 
+inline std::vector<EventRecord> two_records() {
+    EventRecord record;
+    record.format = kPhysicalSwitchRecord;
+    record.flags = 0x000001;
+    record.handle = 7;
+    record.timestamp = 0x1234567890abcdef;
+    record.data = {2, 0};
+    EventRecord other = record;
+    other.format = kMldPortRecord;
+    other.handle = 8;
+    return {record, other};
+}
+
 inline IdBitmap ids(std::initializer_list<std::uint8_t> set) {
     IdBitmap bitmap;
     for (const auto id : set) bitmap.set(id);
@@ -43,6 +56,24 @@ inline auto all_samples() {
                                           Opcode::kBindVppb, ReturnCode::kBusy, 0x1234},
         ResponseMessageLimit{10},
         SetResponseMessageLimitResponse{11},
+        GetEventRecordsRequest{EventLog::kFailure},
+        GetEventRecordsResponse{.flags = kEventsOverflow | kMoreEvents,
+                                .overflow_count = 3,
+                                .first_overflow = 0x1122334455667788,
+                                .last_overflow = 0x2233445566778899,
+                                .records = {two_records()[0], two_records()[1]}},
+        ClearEventRecordsRequest{EventLog::kWarning, kClearAllEvents, {0x0102, 0x0304}},
+        MctpEventInterruptPolicy{0x800f},
+        SetMctpEventInterruptPolicyResponse{0x800f},
+        EventNotificationRequest{0x0002},
+        PhysicalSwitchRecord{.port = 2,
+                             .event = PhysicalSwitchEvent::kSlotStatusUpdated,
+                             .slot_status = kSlotPresenceDetectChanged,
+                             .config_state = 3,
+                             .max_link_width = 16,
+                             .link_flags = kLinkPresent},
+        VirtualSwitchRecord{1, 2, VirtualSwitchEvent::kLinkControlUpdated, 3, 4, 5, 0x0607, 0x0809},
+        MldPortRecord{MldPortEvent::kFatal, 2, {1, 2, 3, 4, 5, 6, 7, 8}},
         IdentifySwitchDeviceResponse{1, 3, 2, ids({0, 1, 2}), ids({0, 1}), 8, 1, 4},
         GetPhysicalPortStateRequest{{0, 1, 2}},
         GetPhysicalPortStateResponse{{PhysicalPort{.port = 0, .config_state = PortConfigState::kUpstream},

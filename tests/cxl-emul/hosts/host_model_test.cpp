@@ -112,6 +112,72 @@ TEST_F(HostModelTest, MemoryThatWasNotErasedIsSeen) {
     expect_violation("not-erased");
 }
 
+class HostModelVerifies : public HostModelTest {
+  protected:
+    static WantedState verified(bool online) {
+        WantedState state = wanted(online);
+        state.regions[0].samples = 64;
+        return state;
+    }
+    // What a host wrote is still there, and its device says that it is not.
+    void soil() {
+        HostModel before = online();
+        before.want(wanted(false));
+        before.advance(now_);
+        before.unplug(kSerial, Removal::kAsked);
+        media_->ignore_erase(true);
+        EraseControl control;
+        ASSERT_TRUE(media_->erase(mebibytes(256), mebibytes(256), control).has_value());
+    }
+};
+
+TEST_F(HostModelVerifies, CleanMemoryIsOnlineAndCalledVerified) {
+    HostModel one = host();
+    one.plug(device(), Arrival::kFresh);
+    one.want(verified(true));
+    one.advance(now_);
+    EXPECT_EQ(report_of(one).at("state"), "online");
+    EXPECT_EQ(report_of(one).at("verified_pages"), 64);
+}
+
+TEST_F(HostModelVerifies, MemoryThatOnlySeemsErasedIsReportedAndNeverOnline) {
+    soil();
+    HostModel next = host();
+    next.plug(device(), Arrival::kFresh);
+    next.want(verified(true));
+    EXPECT_TRUE(next.advance(now_));
+    EXPECT_EQ(next.use_of(kSerial), Use::kNotErased);
+    const auto report = report_of(next);
+    EXPECT_EQ(report.at("state"), "failed");
+    EXPECT_EQ(report.at("error").at("code"), "not-erased");
+    EXPECT_EQ(report.at("not_erased").at(0), format_serial(kSerial));
+    next.want(verified(false));
+    next.advance(now_);
+    EXPECT_EQ(report_of(next).at("state"), "offline");
+    EXPECT_EQ(ledger_.violation_count(), 0U);
+}
+
+TEST_F(HostModelVerifies, WhoIsNotAskedToLookPutsItOnlineAndThatIsAViolation) {
+    soil();
+    HostModel next = host();
+    next.plug(device(), Arrival::kFresh);
+    EXPECT_EQ(ledger_.violation_count(), 0U);
+    next.want(wanted(true));
+    next.advance(now_);
+    expect_violation("not-erased-online");
+}
+
+TEST_F(HostModelVerifies, WhatItWroteItselfIsNotHeldAgainstTheMemory) {
+    HostModel one = host();
+    one.plug(device(), Arrival::kFresh);
+    one.want(verified(true));
+    one.advance(now_);
+    one.unplug(kSerial, Removal::kLinkDown);
+    one.plug(device(), Arrival::kLinkUp);
+    one.advance(now_);
+    EXPECT_EQ(report_of(one).at("state"), "online");
+}
+
 TEST_F(HostModelTest, ErasedMemoryIsTaken) {
     HostModel before = online();
     before.want(wanted(false));

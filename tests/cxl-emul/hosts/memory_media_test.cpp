@@ -39,5 +39,23 @@ TEST(MemoryMedia, ABrokenOneKeepsWhatItHas) {
     EXPECT_EQ(media.read({}), 0U);
 }
 
+TEST(MemoryMedia, AnIgnoredEraseSucceedsAndLeavesEverything) {
+    MemoryMedia media("dev", gibibytes(1));
+    media.write(mebibytes(1), 7);
+    EXPECT_FALSE(media.first_kept({}, gibibytes(1)).has_value()) << "nobody said that it was gone";
+    media.ignore_erase(true);
+    EraseControl control;
+    EXPECT_TRUE(media.erase({}, gibibytes(1), control).has_value());
+    EXPECT_EQ(control.percent, 100U);
+    EXPECT_EQ(media.read(mebibytes(1)), 7U);
+    EXPECT_EQ(media.first_kept({}, gibibytes(1)), mebibytes(1));
+    EXPECT_FALSE(media.first_kept(mebibytes(2), mebibytes(2)).has_value());
+    media.write(mebibytes(1), 8);
+    EXPECT_FALSE(media.first_kept({}, gibibytes(1)).has_value()) << "written since";
+    media.ignore_erase(false);
+    EXPECT_TRUE(media.erase({}, gibibytes(1), control).has_value());
+    EXPECT_FALSE(media.first_written({}, gibibytes(1)).has_value());
+}
+
 }  // namespace
 }  // namespace memtide::emul

@@ -67,5 +67,22 @@ TEST_F(SanitizeFault, BytesThatAHostWroteThroughAMappingAreErased) {
     munmap(memory, size);
 }
 
+// As some real ones do.
+TEST(SanitizeEffects, OneThatDoesNothingSucceedsAndLeavesEveryByte) {
+    TestSwitch liar({.effect = "does-nothing"});
+    Manager manager(liar.tcp());
+    write_file(liar.media_file("mld0"), 4711, "secret");
+    ASSERT_EQ(manager.call_ld(kMldPort, 0, kSanitize).return_code, ReturnCode::kBackgroundStarted);
+    EXPECT_EQ(manager.wait_for_ld(kMldPort, 0), ReturnCode::kSuccess);
+    EXPECT_EQ(read_file(liar.media_file("mld0"), 4711, 6), "secret");
+}
+
+TEST(SanitizeEffects, OneThatFailsSaysSo) {
+    TestSwitch broken({.effect = "fails"});
+    Manager manager(broken.tcp());
+    ASSERT_EQ(manager.call_ld(kMldPort, 0, kSanitize).return_code, ReturnCode::kBackgroundStarted);
+    EXPECT_EQ(manager.wait_for_ld(kMldPort, 0), ReturnCode::kPermanentMediaFailure);
+}
+
 }  // namespace
 }  // namespace memtide::emul::test

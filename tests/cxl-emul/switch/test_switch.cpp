@@ -44,13 +44,14 @@ switches:
         serial: 0x4d54000100000000
         size: 1GiB
         granularity: 256MiB
+        sanitize: {4}
         lds: [256MiB, 256MiB, 0, 0]
       - {{name: sld0, kind: sld, serial: 0x50, size: 256MiB}}
 hosts:
   - {{name: host0, memory: 1GiB, cpus: 2}}
   - {{name: host1, memory: 1GiB, cpus: 2}}
 )",
-                       folder, times.bind, times.unbind, times.sanitize);
+                       folder, times.bind, times.unbind, times.sanitize, times.effect);
 }
 
 TestSwitch::TestSwitch(const Times& times, std::shared_ptr<HotplugBackend> hotplug, ConnectionLimits limits)

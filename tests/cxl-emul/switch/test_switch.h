@@ -23,11 +23,12 @@ class TemporaryFolder {
     std::string path_;
 };
 
-// Emulated times of a test switch.
+// Emulated times of a test switch, and what comes of them.
 struct Times {
     std::string bind = "0ms";
     std::string unbind = "0ms";
     std::string sanitize = "0ms";
+    std::string effect = "erases";  // of a sanitize of mld0
 };
 
 // Ports: 0 host0, 1 host1, 2 mld0, 3 sld0, 4 empty. VCS 0 and 1, of host0 and host1, with four vPPBs each.

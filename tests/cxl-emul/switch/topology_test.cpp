@@ -195,6 +195,20 @@ TEST(Topology, MoreThan16LdsAreRefused) {
               "rack.yaml:25:14: an mld has 1 to 16 LDs, this has 0");
 }
 
+TEST(Topology, SaysWhatASanitizeDoes) {
+    const auto with = [](const std::string& effect) {
+        return parse_topology(test::test_topology("/media", {.effect = effect}), "rack.yaml")
+            ->switches[0]
+            .devices[0]
+            .sanitize;
+    };
+    EXPECT_EQ(with("does-nothing"), SanitizeEffect::kDoesNothing);
+    EXPECT_EQ(with("fails"), SanitizeEffect::kFails);
+    EXPECT_EQ(with("erases"), SanitizeEffect::kErases);
+    EXPECT_THAT(complaint("sanitize: erases", "sanitize: explodes"),
+                HasSubstr("is none of erases, does-nothing and fails"));
+}
+
 TEST(Topology, SldWithLdsIsRefused) {
     EXPECT_EQ(complaint("serial: 0x50, size: 256MiB", "serial: 0x50, size: 256MiB, lds: [256MiB]"),
               "rack.yaml:26:66: only an mld has this");

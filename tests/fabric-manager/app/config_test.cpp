@@ -79,6 +79,12 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     EXPECT_EQ(example->manager.timing.background_timeout, defaults.manager.timing.background_timeout);
     EXPECT_EQ(example->manager.timing.quarantine_retry, defaults.manager.timing.quarantine_retry);
     EXPECT_EQ(example->manager.timing.gone_after, defaults.manager.timing.gone_after);
+    EXPECT_EQ(example->manager.verify_erased, defaults.manager.verify_erased);
+    EXPECT_EQ(example->manager.timing.readers, defaults.manager.timing.readers);
+    EXPECT_EQ(example->manager.flapping.limit, defaults.manager.flapping.limit);
+    EXPECT_EQ(example->manager.flapping.window, defaults.manager.flapping.window);
+    EXPECT_EQ(example->manager.flapping.hold, defaults.manager.flapping.hold);
+    EXPECT_EQ(example->manager.flapping.hold_max, defaults.manager.flapping.hold_max);
     EXPECT_EQ(example->manager.keep_ended, defaults.manager.keep_ended);
     EXPECT_EQ(example->manager.keep_events, defaults.manager.keep_events);
     EXPECT_EQ(example->manager.keep_idempotency, defaults.manager.keep_idempotency);
@@ -91,6 +97,19 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     EXPECT_EQ(example->http.idle_timeout, defaults.http.idle_timeout);
     EXPECT_EQ(example->log_level, defaults.log_level);
     EXPECT_EQ(example->log_format, defaults.log_format);
+}
+
+TEST(ManagerConfig, SaysHowMemoryIsVerified) {
+    const auto with = [](const std::string& verify) {
+        return complaint("listen: 127.0.0.1:8080\n",
+                         "listen: 127.0.0.1:8080\nverify_erased: {" + verify + "}\n");
+    };
+    for (const auto* good :
+         {"", "samples: 1", "samples: 65536, erased_pattern: uniform", "erased_pattern: any"})
+        EXPECT_EQ(with(good), "") << good;
+    EXPECT_NE(with("erased_pattern: ones").find("must be zeros, uniform or any"), std::string::npos);
+    EXPECT_NE(with("samples: 0").find("must be a whole number"), std::string::npos);
+    EXPECT_NE(with("sample: 1").find("did you mean \"samples\"?"), std::string::npos);
 }
 
 TEST(ManagerConfig, OtherThanLoopbackAddressesAreRefusedWithTheReason) {
@@ -125,6 +144,13 @@ TEST(ManagerConfig, WrongTypesAreNamedWithTheirPlace) {
         complaint("[{switch: switch0, vcs: 0}]", "switch0").starts_with("x.yaml:6:27: must be a list"));
     EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {switch_poll: fast}\n")
                     .starts_with("x.yaml:2:23: "));
+    EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {readers: 0}\n")
+                    .starts_with("x.yaml:2:19: "));
+    EXPECT_TRUE(
+        complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\nflapping: {hold: 2h, hold_max: 1h}\n")
+            .contains("hold_max must not be shorter than hold"));
+    EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\nflapping: {limits: 3}\n")
+                    .contains("limits"));
     EXPECT_TRUE(complaint("listen: 127.0.0.1:8080\n", "listen: 127.0.0.1:8080\ntiming: {switch_poll: 0ms}\n")
                     .starts_with("x.yaml:2:23: must be longer"));
     for (const char* reserve : {"110%", "x%", "%", "-1%"})

@@ -65,6 +65,20 @@ void FakeSwitch::remove_device(std::uint8_t id) {
             if (is_bound(one) && one.port == id) one = fmapi::Vppb{};
 }
 
+void FakeSwitch::add_port(std::uint8_t id) {
+    FakePort port;
+    port.id = id;
+    ports.push_back(port);
+}
+
+void FakeSwitch::move_device(std::uint8_t from, FakeSwitch& there, std::uint8_t to) {
+    FakePort moved = port(from);
+    remove_device(from);
+    for (FakeLd& ld : moved.lds) ld.online = false;
+    moved.id = to;
+    there.port(to) = std::move(moved);
+}
+
 FakePort& FakeSwitch::port(std::uint8_t id) { return *std::ranges::find(ports, id, &FakePort::id); }
 
 FakeLd* FakeSwitch::ld_at(std::uint8_t id, std::uint16_t ld) {
@@ -129,7 +143,10 @@ void FakeSwitch::finish(Operation& operation) {
     operation.done = true;
     const bool good = operation.code == fmapi::ReturnCode::kSuccess;
     if (operation.command == "sanitize") {
-        if (FakeLd* ld = ld_at(operation.port, operation.ld); ld != nullptr && good) ld->dirty = false;
+        if (FakeLd* ld = ld_at(operation.port, operation.ld); ld != nullptr && good) {
+            ld->dirty = false;
+            ld->stale = ld->stale && sanitize_lies;
+        }
         return;
     }
     fmapi::Vppb& one = vppb(operation.vcs, operation.vppb);
@@ -137,7 +154,11 @@ void FakeSwitch::finish(Operation& operation) {
     FakeLd* ld = ld_at(operation.port, operation.ld);
     if (!becomes_bound) {
         one = fmapi::Vppb{};
-        if (ld != nullptr) ld->online = false;
+        if (ld != nullptr) {
+            ld->stale = ld->stale || ld->online || ld->used;
+            ld->online = false;
+            ld->used = false;
+        }
         return;
     }
     one.binding = operation.ld == 0xffff ? fmapi::VppbBinding::kBoundPort : fmapi::VppbBinding::kBoundLd;

@@ -22,6 +22,8 @@ struct FakeLd {
     std::uint64_t size = 0;
     bool dirty = true;    // somebody could have written to it since it was erased
     bool online = false;  // the host has it online as a NUMA node
+    bool used = false;    // it was online since it was bound
+    bool stale = false;   // holds what a host wrote that does not have it any more, erased or not
 };
 
 struct FakePort {
@@ -56,16 +58,30 @@ class FakeSwitch final : public FmApiClient {
     void add_mld(std::uint8_t port, std::vector<std::uint64_t> units, std::uint64_t spare = 0);
     void add_sld(std::uint8_t port, std::uint64_t units);
     void remove_device(std::uint8_t port);
+    // Unplugs the device and plugs it in at an empty port, of this switch or of another one. Its memory stays
+    // as it is.
+    void move_device(std::uint8_t from, FakeSwitch& there, std::uint8_t to);
+    // A port with nothing behind it.
+    void add_port(std::uint8_t port);
 
     // --- What a test does to it ---
-    bool down = false;         // every call fails with kUnavailable
-    int background_polls = 0;  // commands that find an operation still running
+    bool down = false;           // every call fails with kUnavailable
+    bool sanitize_lies = false;  // a sanitize succeeds, and what hosts wrote stays
+    int background_polls = 0;    // commands that find an operation still running
     enum class When { kBefore, kAfter };
     // Called for each command ("bind", "unbind", "sanitize", ...) before it has any effect and after it had
     // it; an error it gives is the caller's answer.
     std::function<std::optional<Error>(std::string_view command, When when)> fault;
     // The return code with which background operations end, by command.
     std::map<std::string, fmapi::ReturnCode, std::less<>> ends_with;
+
+    // Event records by log; without them it does not know the commands.
+    std::optional<std::map<fmapi::EventLog, std::vector<fmapi::EventRecord>>> records;
+    bool clears_records = true;
+    int asked_for_records = 0;
+    std::function<void()> notify;  // as the client under test wants it
+    // Adds a record about the port, and notifies.
+    void tell(std::uint8_t port, fmapi::PhysicalSwitchEvent event);
 
     // --- What a test looks at ---
     std::map<std::string, int, std::less<>> calls;  // commands that had an effect
@@ -93,6 +109,10 @@ class FakeSwitch final : public FmApiClient {
     Call<std::vector<fmapi::VirtualSwitch>> virtual_switches(std::vector<std::uint8_t> ids) override;
     Call<Completion> bind(fmapi::BindVppbRequest request, std::optional<std::uint64_t> connection) override;
     Call<Completion> unbind(fmapi::UnbindVppbRequest request) override;
+    Call<fmapi::GetEventRecordsResponse> event_records(fmapi::EventLog log) override;
+    Call<void> clear_event_records(fmapi::EventLog log, std::vector<std::uint16_t> handles) override;
+    Call<void> request_notifications() override;
+    void on_notification(std::function<void()> handler) override { notify = std::move(handler); }
     Call<fmapi::GetLdInfoResponse> ld_info(std::uint8_t port) override;
     Call<fmapi::GetLdAllocationsResponse> ld_allocations(std::uint8_t port) override;
     Call<std::vector<fmapi::LdAllocation>> set_ld_allocations(
@@ -109,6 +129,7 @@ class FakeSwitch final : public FmApiClient {
 
   private:
     std::uint64_t connections_ = 1;
+    std::uint16_t last_handle_ = 0;
     struct Operation {
         std::string command;
         fmapi::Opcode opcode{};

@@ -21,7 +21,8 @@ void FakeSwitch::save() const {
     json::object out;
     json::array lds;
     for (const FakePort& one : ports)
-        for (const FakeLd& ld : one.lds) lds.push_back(json::array{ld.serial, ld.size, ld.dirty, ld.online});
+        for (const FakeLd& ld : one.lds)
+            lds.push_back(json::array{ld.serial, ld.size, ld.dirty, ld.online, ld.used, ld.stale});
     json::array bindings;
     for (const FakeVcs& vcs : vcss)
         for (const fmapi::Vppb& one : vcs.vppbs)
@@ -65,8 +66,12 @@ void FakeSwitch::load(const std::string& path) {
     for (FakePort& one : ports)
         for (FakeLd& ld : one.lds) {
             const json::array& saved = in.at("lds").at(n++).as_array();
-            ld = {saved[0].to_number<std::uint64_t>(), saved[1].to_number<std::uint64_t>(),
-                  saved[2].as_bool(), saved[3].as_bool()};
+            ld = {saved[0].to_number<std::uint64_t>(),
+                  saved[1].to_number<std::uint64_t>(),
+                  saved[2].as_bool(),
+                  saved[3].as_bool(),
+                  saved[4].as_bool(),
+                  saved[5].as_bool()};
         }
     n = 0;
     for (FakeVcs& vcs : vcss)

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace memtide::fm {
@@ -39,13 +41,24 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
         seen.serials = one.serials;
         std::vector<FakeLd*> lds;
         for (const SerialNumber serial : one.serials)
-            if (FakeLd* ld = fabric.visible(vcs, serial.value)) lds.push_back(ld);
+            if (FakeLd* ld = fabric.visible(vcs, serial.value))
+                lds.push_back(ld);
+            else if (FakeLd* there = also ? also->visible(vcs, serial.value) : nullptr)
+                lds.push_back(there);
         if (lds.empty()) {
             seen.state = ObservedState::kAbsent;
         } else if (one.online && lds.size() < one.serials.size()) {
             seen.state = ObservedState::kFound;
+        } else if (one.online && !read_back(lds, one, seen)) {
+            seen.state = ObservedState::kFailed;
+            seen.error = Reason{"not-erased", "it holds what an erase does not leave"};
         } else if (one.online) {
-            for (FakeLd* ld : lds) ld->online = true;
+            for (FakeLd* ld : lds) {
+                if (ld->stale && knows_read_back && one.verify)
+                    fabric.violations.push_back(fmt::format("{:#x} was online and not erased", ld->serial));
+                ld->online = true;
+                ld->used = true;
+            }
             seen.state = ObservedState::kOnline;
             seen.node = 1;
             seen.region = "region0";
@@ -59,8 +72,21 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
         }
         report.regions.push_back(std::move(seen));
     }
+    report.boot_id = boot_id;
     fabric.save();
     return report;
+}
+
+bool FakeAgent::read_back(const std::vector<FakeLd*>& lds, const DesiredRegion& wanted,
+                          ObservedRegion& seen) {
+    if (!wanted.verify || !knows_read_back) return true;
+    if (!reboots_at_read_back.empty()) boot_id = std::exchange(reboots_at_read_back, {});
+    for (const FakeLd* ld : lds) {
+        if (ld->used) return true;  // by this very composition
+        if (ld->stale) seen.not_erased.push_back(SerialNumber{ld->serial});
+    }
+    if (seen.not_erased.empty()) seen.verified_pages = wanted.verify->samples;
+    return seen.not_erased.empty();
 }
 
 Rig::Rig() {
@@ -83,6 +109,16 @@ Rig::~Rig() {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
 }
 
+FakeSwitch& Rig::add_second_switch() {
+    const auto second = std::make_shared<FakeSwitch>(io_.get_executor());
+    second->add_hosts(4);
+    others[SwitchId("switch1")] = second;
+    config.switches.push_back({SwitchId("switch1"), "fake://switch1"});
+    config.hosts[0].attach.push_back({SwitchId("switch1"), 0});
+    agents[0]->also = second;
+    return *second;
+}
+
 void Rig::start() {
     if (store.path.empty()) {
         std::string name = (std::filesystem::temp_directory_path() / "memtide-engine-XXXXXX").string();
@@ -92,8 +128,10 @@ void Rig::start() {
     metrics_ = std::make_unique<metrics::Registry>();
     Result<std::unique_ptr<Store>> opened = open_sqlite_store(store);
     if (!opened) throw std::runtime_error(opened.error().message);
-    Result<std::unique_ptr<Manager>> result = Manager::open(io_.get_executor(), config, *std::move(opened),
-                                                            {{SwitchId("switch0"), fabric}}, *metrics_);
+    FmApiClients clients{{SwitchId("switch0"), fabric}};
+    for (const auto& [id, other] : others) clients[id] = other;
+    Result<std::unique_ptr<Manager>> result =
+        Manager::open(io_.get_executor(), config, *std::move(opened), std::move(clients), *metrics_);
     if (!result) throw std::runtime_error(result.error().message);
     manager = *std::move(result);
     manager->start();
@@ -192,6 +230,8 @@ void Rig::released(const CompositionId& id) {
 
 std::vector<std::string> Rig::wrong() {
     std::vector<std::string> result = fabric->violations;
+    for (const auto& [id, other] : others)
+        result.insert(result.end(), other->violations.begin(), other->violations.end());
     return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,10 +27,17 @@ struct FakeAgent {
     bool refuses_to_let_go = false;  // something holds the memory
     std::vector<Holder> holders;
     std::vector<HostWindow> windows;
+    bool knows_read_back = true;       // else it passes over that memory is to be verified
+    std::string reboots_at_read_back;  // as this boot, once
     int reports = 0;
+    std::shared_ptr<FakeSwitch> also;  // another switch that the host is attached to, at the same VCS
 
     // Does what is desired and says what is then true.
     ObservedReport act(FakeSwitch& fabric, const DesiredState& desired);
+
+  private:
+    // Reads back what is to be verified; true when it may go online.
+    bool read_back(const std::vector<FakeLd*>& lds, const DesiredRegion& wanted, ObservedRegion& seen);
 };
 
 // Follows the desired state of its host until the manager goes, and *alive becomes false with it.
@@ -43,8 +51,12 @@ class Rig {
     ~Rig();
 
     ManagerConfig config;
-    SqliteOptions store;  // without a path: in a folder of its own, which goes with it
-    std::shared_ptr<FakeSwitch> fabric;
+    SqliteOptions store;                 // without a path: in a folder of its own, which goes with it
+    std::shared_ptr<FakeSwitch> fabric;  // "switch0"
+    // Further ones; the configuration is the test's.
+    std::map<SwitchId, std::shared_ptr<FakeSwitch>> others;
+    // A second one, "switch1", that host0 is attached to as well.
+    FakeSwitch& add_second_switch();
     std::vector<std::shared_ptr<FakeAgent>> agents;
     std::unique_ptr<Manager> manager;
 

@@ -112,6 +112,25 @@ TEST(ObservedJson, AFullReportIsRead) {
     EXPECT_EQ(report->warnings[0].code, "auto-online");
 }
 
+TEST(ObservedJson, SaysWhatWasReadBack) {
+    const auto with = [](const std::string& members) {
+        return read_observed_report(
+            R"({"boot_id":"b","regions":[{"composition":"c","region":0,"serials":["0x1","0x2"],"state":"failed",)" +
+            members + "}]}");
+    };
+    const auto clean = with(R"("verified_pages":256)");
+    ASSERT_TRUE(clean) << clean.error().detail;
+    EXPECT_EQ(clean->regions[0].verified_pages, 256U);
+    EXPECT_TRUE(clean->regions[0].not_erased.empty());
+    const auto dirty = with(R"("not_erased":["0x2"])");
+    ASSERT_TRUE(dirty) << dirty.error().detail;
+    EXPECT_EQ(dirty->regions[0].not_erased, (std::vector<SerialNumber>{{2}}));
+    EXPECT_TRUE(with(R"("not_erased":null,"verified_pages":null)"));
+    for (const auto* wrong : {R"("not_erased":true)", R"("not_erased":["x"])", R"("verified_pages":-1)",
+                              R"("not_erased":["1","2","3","4","5","6","7","8","9"])"})
+        EXPECT_FALSE(with(wrong)) << wrong;
+}
+
 TEST(ObservedJson, WrongReportsAreRefusedAndNameTheMember) {
     for (
         const auto* body :

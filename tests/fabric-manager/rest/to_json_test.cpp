@@ -94,9 +94,17 @@ TEST(RestJson, TheDesiredStateIsAsDescribed) {
                                mebibytes(512),
                                false,
                                true,
-                               Time{}});
+                               Time{},
+                               VerifyErased{64, ErasedPattern::kUniform}});
     const json::object value = to_json(desired);
     EXPECT_THAT(mistakes("Desired", value), IsEmpty());
+    EXPECT_EQ(json::serialize(value.at("regions").at(0).at("verify_erased")),
+              R"({"samples":64,"pattern":"uniform"})");
+    desired.regions[0].verify = VerifyErased{};
+    EXPECT_EQ(json::serialize(to_json(desired).at("regions").at(0).at("verify_erased")),
+              R"({"samples":256})");
+    desired.regions[0].verify.reset();
+    EXPECT_FALSE(to_json(desired).at("regions").at(0).as_object().contains("verify_erased"));
     EXPECT_EQ(value.at("regions").at(0).at("desired"), "offline");
     EXPECT_EQ(value.at("regions").at(0).at("force"), true);
 }

@@ -38,6 +38,7 @@ Composition full() {
     part.offline_revision = 12;
     part.boot_id = "b";
     part.erased = true;
+    part.verified_pages = 256;
     c.parts = {part, Part{}};
     c.next_part = 4;
     c.failed = true;

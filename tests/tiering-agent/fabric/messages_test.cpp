@@ -46,6 +46,24 @@ TEST(DesiredState, OptionalFieldsMayBeAbsentOrNull) {
         EXPECT_TRUE(parse_desired(desired_with(text), kHost).has_value()) << text;
 }
 
+TEST(DesiredState, MayAskForReadingBack) {
+    const auto with = [](std::string_view verify) {
+        return desired_with(
+            R"({"composition":"c-1","region":0,"serials":["1"],"size":268435456,"desired":"online","verify_erased":)" +
+            std::string(verify) + "}");
+    };
+    const auto plain = parse_desired(with(R"({"samples":256})"), kHost);
+    ASSERT_TRUE(plain.has_value()) << plain.error().message;
+    EXPECT_EQ(plain->regions[0].verify, (Verification{.samples = 256}));
+    const auto uniform = parse_desired(with(R"({"samples":1,"pattern":"uniform","later":true})"), kHost);
+    ASSERT_TRUE(uniform.has_value()) << uniform.error().message;
+    EXPECT_EQ(uniform->regions[0].verify->pattern, ErasedPattern::kUniform);
+    EXPECT_FALSE(parse_desired(with("null"), kHost)->regions[0].verify.has_value());
+    for (const std::string_view wrong : {"true", "{}", R"({"samples":0})", R"({"samples":65537})",
+                                         R"({"samples":8,"pattern":"ones"})", R"({"samples":8,"pattern":1})"})
+        EXPECT_FALSE(parse_desired(with(wrong), kHost).has_value()) << wrong;
+}
+
 TEST(DesiredState, OfAnotherHostIsNotUsed) {
     const auto desired = parse_desired(desired_with(kComposition), HostId{"host1"});
     ASSERT_FALSE(desired.has_value());

@@ -73,6 +73,8 @@ std::map<std::string, std::string> FakeKernel::tree() const {
     put("sys/devices/system/node/has_memory", "0-1");
     put("sys/devices/system/node/node1/distance", "20 10");
     put("sys/bus/dax/drivers/device_dax/bind", "");
+    put("sys/bus/dax/drivers/device_dax/remove_id", "");
+    put("sys/bus/dax/drivers_autoprobe", autoprobe ? "1" : "0");
     if (has_kmem) put("sys/bus/dax/drivers/kmem/bind", "");
     for (const auto& [name, device] : devices) {
         put(fmt::format("sys/bus/cxl/devices/{}/mode", device.decoder), device.mode);
@@ -156,7 +158,8 @@ Result<> FakeKernel::write(const std::string& path, std::string_view text) {
 Result<> FakeKernel::apply(const std::string& path, const std::string& text) {
     static const std::regex kRegion("sys/bus/cxl/devices/(region[0-9]+)/(\\w+)");
     static const std::regex kDecoder("sys/bus/cxl/devices/(decoder[0-9.]+)/(\\w+)");
-    static const std::regex kDax("sys/bus/dax/drivers/(kmem|device_dax)/(bind|unbind|new_id)");
+    static const std::regex kDax("sys/bus/dax/drivers/(kmem|device_dax)/(bind|unbind)");
+    static const std::regex kNames("sys/bus/dax/drivers/device_dax/(new_id|remove_id)");
     static const std::regex kBlock("sys/devices/system/memory/memory([0-9]+)/state");
     std::smatch match;
     if (std::regex_match(path, match, kRegion)) return write_region(match[1], match[2], text);
@@ -164,13 +167,18 @@ Result<> FakeKernel::apply(const std::string& path, const std::string& text) {
     if (std::regex_match(path, match, kBlock)) return write_block(std::stoull(match[1]), text);
     if (std::regex_match(path, match, kDax))
         return match[2] == "unbind" ? unbind_dax(text, match[1]) : bind_dax(text, match[1]);
+    if (std::regex_match(path, match, kNames)) return name_devdax(match[1] == "new_id", text);
+    if (path == "sys/bus/dax/drivers_autoprobe") {
+        autoprobe = text == "1";
+        return {};
+    }
     if (path == "sys/bus/cxl/drivers/cxl_region/bind") {
         const auto region = regions.find(text);
         if (region == regions.end() || !region->second.committed)
             return refuse(ErrorCode::kNotFound, path, text);
         if (region->second.enabled) return refuse(ErrorCode::kConflict, path, text);
         region->second.enabled = true;
-        return dax_binds_to_kmem && has_kmem ? bind_dax(dax_of(text), "kmem") : Result<>{};
+        return autoprobe && dax_binds_to_kmem && has_kmem ? bind_dax(dax_of(text), "kmem") : Result<>{};
     }
     return refuse(ErrorCode::kNotFound, path, text);
 }
@@ -269,6 +277,30 @@ FakeKernel::FakeRegion* FakeKernel::region_of_dax(const std::string& dax) {
     return nullptr;
 }
 
+// A name that device_dax knows makes it take the device, if no other driver has it.
+Result<> FakeKernel::name_devdax(bool add, const std::string& dax) {
+    if (!add) {
+        devdax_names.erase(dax);
+        return {};
+    }
+    devdax_names.insert(dax);
+    const FakeRegion* const region = region_of_dax(dax);
+    return region != nullptr && region->dax_driver.empty() ? bind_dax(dax, "device_dax") : Result<>{};
+}
+
+void FakeKernel::show_memory(const std::string& dax, std::uint64_t size) const {
+    const std::string path = absolute("dev/" + dax);
+    fs::create_directories(fs::path(path).parent_path());
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
+    fs::resize_file(path, size);
+    const auto written = contents.find(dax);
+    if (written == contents.end()) return;
+    for (const auto& [offset, bytes] : written->second) {
+        file.seekp(static_cast<std::streamoff>(offset));
+        file << bytes;
+    }
+}
+
 Result<> FakeKernel::bind_dax(const std::string& dax, const std::string& driver) {
     FakeRegion* const region = region_of_dax(dax);
     if (region == nullptr || (driver == "kmem" && !has_kmem))
@@ -278,6 +310,10 @@ Result<> FakeKernel::bind_dax(const std::string& dax, const std::string& driver)
         if (whole_blocks({region->start, region->size}, block_size_).count == 0)
             return refuse(ErrorCode::kInvalidArgument, driver, dax);
         add_blocks(*region);
+    } else {
+        // Not of the type that this driver takes by itself.
+        if (!devdax_names.contains(dax)) return refuse(ErrorCode::kNotFound, driver, dax);
+        show_memory(dax, region->size);
     }
     region->dax_driver = driver;
     return {};
@@ -296,6 +332,7 @@ void FakeKernel::add_blocks(const FakeRegion& region) {
 Result<> FakeKernel::unbind_dax(const std::string& dax, const std::string& driver) {
     FakeRegion* const region = region_of_dax(dax);
     if (region == nullptr || region->dax_driver != driver) return refuse(ErrorCode::kNotFound, driver, dax);
+    if (driver == "device_dax") fs::remove(absolute("dev/" + dax));
     if (driver == "kmem") {
         const BlockSpan span = whole_blocks({region->start, region->size}, block_size_);
         bool stuck = false;

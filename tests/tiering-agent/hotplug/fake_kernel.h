@@ -78,6 +78,10 @@ class FakeKernel final : public Files, public CxlBus {
     AutoOnline auto_online = AutoOnline::kOffline;
     bool dax_binds_to_kmem = true;  // else a dax device starts without a driver
     bool has_kmem = true;
+    bool autoprobe = true;               // of the dax bus
+    std::set<std::string> devdax_names;  // that device_dax was told to take
+    // What the memory of a dax device holds when it is opened; without an entry it is all zeros.
+    std::map<std::string, std::vector<std::pair<std::uint64_t, std::string>>> contents;
     std::uint64_t window_start = 0x3d0000000;
     std::map<std::string, std::pair<ErrorCode, int>> faults;  // path suffix -> error, how often
     int writes_until_killed = -1;                             // below 0: never
@@ -97,6 +101,8 @@ class FakeKernel final : public Files, public CxlBus {
     Result<> write_region(const std::string& name, const std::string& attribute, const std::string& text);
     Result<> write_decoder(const std::string& name, const std::string& attribute, const std::string& text);
     Result<> write_block(std::uint64_t index, const std::string& text);
+    Result<> name_devdax(bool add, const std::string& dax);
+    void show_memory(const std::string& dax, std::uint64_t size) const;
     Result<> bind_dax(const std::string& dax, const std::string& driver);
     Result<> unbind_dax(const std::string& dax, const std::string& driver);
     void release_region(FakeRegion& region);

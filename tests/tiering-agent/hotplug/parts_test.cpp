@@ -67,14 +67,33 @@ TEST(RegionRecords, RecordsOfTheFirstVersionAreRead) {
     const auto records = parse_records("memtide-regions 1 boot1\nregion0 0x7 0x1000 0x2000\n", "boot1");
     ASSERT_TRUE(records.has_value());
     EXPECT_EQ(
-        *records,
+        records->records,
         (std::vector<RegionRecord>{{.region = "region0", .serials = {{7}}, .range = {0x1000, 0x2000}}}));
 }
 
 TEST(RegionRecords, InterleavedRegionKeepsItsMemdevsInOrder) {
     const std::vector<RegionRecord> records{
         {.region = "region3", .serials = {{9}, {2}, {5}, {1}}, .range = {0x1000, 0x2000}}};
-    EXPECT_EQ(*parse_records(format_records(records, "b"), "b"), records);
+    EXPECT_EQ(parse_records(format_records({records, {}, false}, "b"), "b")->records, records);
+}
+
+TEST(RegionRecords, OfTheSecondVersionWereNotReadBack) {
+    const auto file = parse_records("memtide-regions 2 boot1\nregion0 0x1000 0x2000 0x7 0x8\n", "boot1");
+    ASSERT_TRUE(file.has_value());
+    ASSERT_EQ(file->records.size(), 1U);
+    EXPECT_EQ(file->records[0].serials, (std::vector<SerialNumber>{{7}, {8}}));
+    EXPECT_EQ(file->records[0].read_back, ReadBack{});
+}
+
+TEST(RegionRecords, KeepWhatReadingBackHasShownAndWhatWasUsed) {
+    RegionRecord dirty = kRecord;
+    dirty.read_back = {.pages = 17, .dirty = 0x8001, .offset = 0x123456789, .unreadable = true};
+    const RecordFile file{{dirty}, {{CompositionId{"a name\nof two lines"}, 3}}, true};
+    const auto read = parse_records(format_records(file, "b"), "b");
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    EXPECT_EQ(*read, file);
+    EXPECT_FALSE(parse_records("memtide-regions 3 b\nregion0 1 2 3 4 5\n", "b").has_value());
+    EXPECT_FALSE(parse_records("memtide-regions 3 b\nused 0x1 0x100\n", "b").has_value());
 }
 
 TEST(RegionRecords, GarbageIsPutAsideNotFatal) {

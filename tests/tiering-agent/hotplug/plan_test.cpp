@@ -4,75 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/tiering-agent/hotplug/plan_world.h"
+
 namespace memtide::agent {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr SerialNumber kSerial{0x4d54000100000001};
-constexpr SerialNumber kForeignSerial{0x99};
-constexpr Bytes kSize = mebibytes(256);
-constexpr Bytes kBlock = mebibytes(128);
-constexpr std::uint64_t kStart = 0x3d0000000;
-constexpr std::uint64_t kFirstBlock = kStart / (128ULL << 20);
-const RegionId kId{CompositionId{"c-1"}, 0};
-const WallTime kNow{std::chrono::sys_days{std::chrono::year{2030} / 1 / 1}};
-
-Desired wanting(Want want) {
-    return {.revision = 3, .regions = {{.id = kId, .serials = {kSerial}, .size = kSize, .want = want}}};
-}
-
-Memdev memdev(std::string name = "mem0", SerialNumber serial = kSerial) {
-    return {.name = std::move(name),
-            .serial = serial,
-            .ram_size = kSize,
-            .has_endpoint = true,
-            .free_decoder = "decoder3.0",
-            .ram_windows = {{.name = "decoder0.0", .largest_free = gibibytes(4), .ways = 1}}};
-}
-
-MemoryBlock block(std::uint64_t index, BlockState state, bool movable) {
-    return {.index = index, .state = state, .movable = movable, .node = 1};
-}
-
-Region region_of(std::string memdev) {
-    return {.name = "region0",
-            .window = "decoder0.0",
-            .range = {kStart, kSize.value},
-            .committed = true,
-            .enabled = true,
-            .targets = {{"decoder3.0", std::move(memdev)}},
-            .dax = {{.name = "dax0.0", .driver = "kmem", .range = {kStart, kSize.value}}}};
-}
-
-Region region_with_blocks(BlockState state, bool movable) {
-    Region region = region_of("mem0");
-    region.blocks = {block(kFirstBlock, state, movable), block(kFirstBlock + 1, state, movable)};
-    return region;
-}
-
-Seen seeing(std::vector<Memdev> memdevs, std::vector<Region> regions = {},
-            std::vector<RegionRecord> records = {}) {
-    return {.memdevs = std::move(memdevs),
-            .regions = std::move(regions),
-            .records = std::move(records),
-            .block_size = kBlock};
-}
-
-RegionPlan plan_one(const Desired& desired, const Seen& seen, const Notes& notes = {}) {
-    const Plan plan = make_plan(desired, seen, notes, kNow);
-    EXPECT_EQ(plan.regions.size(), 1U);
-    return plan.regions.at(0);
-}
-
-void expect_action(const RegionPlan& plan, ActionKind kind) {
-    ASSERT_TRUE(plan.next.has_value());
-    EXPECT_EQ(to_string(plan.next->kind), to_string(kind));
-}
-
-std::string error_code(const RegionPlan& plan) {
-    return plan.observed.error ? plan.observed.error->code : "";
-}
 
 // --- Up ---
 
@@ -102,46 +39,6 @@ TEST(Plan, MemdevWithEndpointGetsARegionInAWindowThatFits) {
     EXPECT_EQ(plan.next->window, "decoder0.2");
     EXPECT_EQ(plan.next->decoders.at(0), "decoder3.0");
     EXPECT_EQ(plan.next->serials, std::vector{kSerial});
-}
-
-// A memdev below the host bridge at `position` of a window that interleaves two.
-Memdev memdev_at(std::string name, SerialNumber serial, unsigned position) {
-    Memdev device = memdev(std::move(name), serial);
-    device.free_decoder = "decoder-of-" + device.name;
-    device.ram_windows = {{.name = "decoder0.0",
-                           .largest_free = gibibytes(4),
-                           .ways = 2,
-                           .granularity = 1024,
-                           .position = position}};
-    return device;
-}
-Desired wanting_all(std::vector<SerialNumber> serials) {
-    const Bytes size = kSize * serials.size();
-    return {.revision = 3, .regions = {{.id = kId, .serials = std::move(serials), .size = size}}};
-}
-
-TEST(Plan, TargetsTakeTurnsAtTheHostBridgesOfTheWindow) {
-    const auto plan = plan_one(wanting_all({{1}, {2}, {3}, {4}}),
-                               seeing({memdev_at("mem1", {1}, 1), memdev_at("mem2", {2}, 1),
-                                       memdev_at("mem3", {3}, 0), memdev_at("mem4", {4}, 0)}));
-    expect_action(plan, ActionKind::kCreateRegion);
-    EXPECT_EQ(plan.next->memdevs, (std::vector<std::string>{"mem3", "mem1", "mem4", "mem2"}));
-    EXPECT_EQ(plan.next->decoders.at(1), "decoder-of-mem1");
-    EXPECT_EQ(plan.next->granularity, 1024U);
-}
-
-TEST(Plan, MemdevsOfOneHostBridgeDoNotFillAWindowOfTwo) {
-    const auto plan =
-        plan_one(wanting_all({{1}, {2}}), seeing({memdev_at("mem1", {1}, 1), memdev_at("mem2", {2}, 1)}));
-    EXPECT_EQ(error_code(plan), "no-window");
-}
-
-TEST(Plan, InterleavedRegionThatLostAMemdevCanStillGoDown) {
-    Region region = region_with_blocks(BlockState::kOnline, true);
-    region.targets = {{"decoder3.0", "mem0"}, {"decoder4.0", ""}};
-    Desired rest = wanting(Want::kOffline);
-    rest.regions[0].serials = {kSerial, {2}};
-    expect_action(plan_one(rest, seeing({memdev()}, {region})), ActionKind::kOfflineBlocks);
 }
 
 TEST(Plan, WithoutAFittingWindowItFailsAndSaysSo) {
@@ -495,75 +392,6 @@ TEST(Plan, TwoCompositionsGetTheirStepsIndependently) {
     expect_action(plan.regions[0], ActionKind::kCreateRegion);
     expect_action(plan.regions[1], ActionKind::kOfflineBlocks);
     EXPECT_EQ(plan.regions[1].next->blocks, std::vector<std::uint64_t>{kFirstBlock + 2});
-}
-
-// --- Pulled out ---
-
-Seen after_surprise_removal(BlockState state) {
-    Region orphan = region_of("mem0");
-    orphan.targets.clear();
-    orphan.committed = orphan.enabled = false;
-    orphan.dax.clear();
-    const std::vector<MemoryBlock> blocks{block(kFirstBlock, state, state == BlockState::kOnline)};
-    orphan.blocks = blocks;
-    return seeing(
-        {}, {orphan},
-        {{.region = "region0", .serials = {kSerial}, .range = {kStart, kSize.value}, .blocks = blocks}});
-}
-
-TEST(Plan, DeviceThatVanishedUnderOnlineBlocksIsReportedAndCleanedUp) {
-    const Plan plan =
-        make_plan(wanting(Want::kOnline), after_surprise_removal(BlockState::kOnline), {}, kNow);
-    EXPECT_EQ(plan.regions[0].observed.status, RegionStatus::kAbsent);
-    EXPECT_EQ(error_code(plan.regions[0]), "device-vanished");
-    ASSERT_EQ(plan.cleanups.size(), 1U);
-    EXPECT_EQ(plan.cleanups[0].kind, ActionKind::kOfflineBlocks);
-    EXPECT_EQ(plan.cleanups[0].blocks, std::vector<std::uint64_t>{kFirstBlock});
-}
-
-TEST(Plan, LeftoverRegionIsDestroyedThenItsRecordForgotten) {
-    Seen seen = after_surprise_removal(BlockState::kOffline);
-    Plan plan = make_plan({}, seen, {}, kNow);
-    ASSERT_EQ(plan.cleanups.size(), 1U);
-    EXPECT_EQ(plan.cleanups[0].kind, ActionKind::kDestroyRegion);
-    EXPECT_EQ(plan.cleanups[0].window, "decoder0.0");
-    seen.regions.clear();
-    plan = make_plan({}, seen, {}, kNow);
-    ASSERT_EQ(plan.cleanups.size(), 1U);
-    EXPECT_EQ(plan.cleanups[0].kind, ActionKind::kForgetRegion);
-}
-
-TEST(Plan, LeftoverBlocksThatStayAreWarnedAbout) {
-    const Notes notes{{RegionId{CompositionId{"leftover-region0"}, 0},
-                       {.kind = ActionKind::kOfflineBlocks, .failures = 1}}};
-    const Plan plan = make_plan({}, after_surprise_removal(BlockState::kOnline), notes, kNow);
-    ASSERT_EQ(plan.warnings.size(), 1U);
-    EXPECT_EQ(plan.warnings[0].code, "device-vanished");
-}
-
-TEST(Plan, DeviceThatCameBackGetsANewRegionOnceTheOldIsCleared) {
-    Seen seen = after_surprise_removal(BlockState::kOnline);
-    seen.memdevs = {memdev()};
-    expect_action(plan_one(wanting(Want::kOnline), seen), ActionKind::kOfflineBlocks);
-    seen.regions[0].blocks[0].state = BlockState::kOffline;
-    expect_action(plan_one(wanting(Want::kOnline), seen), ActionKind::kDestroyRegion);
-    seen.regions.clear();
-    expect_action(plan_one(wanting(Want::kOnline), seen), ActionKind::kCreateRegion);
-}
-
-TEST(Plan, StaleRecordOfALiveMemdevIsForgotten) {
-    const Plan plan =
-        make_plan({}, seeing({memdev()}, {}, {{.region = "region0", .serials = {kSerial}}}), {}, kNow);
-    ASSERT_EQ(plan.cleanups.size(), 1U);
-    EXPECT_EQ(plan.cleanups[0].kind, ActionKind::kForgetRegion);
-}
-
-TEST(Plan, UnfinishedRegionThatIsNoLongerAskedForIsDestroyed) {
-    Region fresh{.name = "region0", .window = "decoder0.0"};
-    const Plan plan =
-        make_plan({}, seeing({memdev()}, {fresh}, {{.region = "region0", .serials = {kSerial}}}), {}, kNow);
-    ASSERT_EQ(plan.cleanups.size(), 1U);
-    EXPECT_EQ(plan.cleanups[0].kind, ActionKind::kDestroyRegion);
 }
 
 // --- Blocks ---

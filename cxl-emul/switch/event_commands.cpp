@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <chrono>
+
+#include "cxl-emul/switch/command_table.h"
+#include "cxl-emul/switch/events.h"
+
+// Events command set (CXL 3.1, 8.2.9.2), and what a switch records.
+namespace memtide::emul {
+namespace {
+
+using fmapi::ReturnCode;
+
+// What fits into an answer of any component, as QEMU's devices have it.
+constexpr std::size_t kMostRecords = 20;
+
+bool exists(fmapi::EventLog log) {
+    return std::ranges::find(fmapi::kEventLogs, log) != fmapi::kEventLogs.end();
+}
+
+Outcome get_records(const SwitchContext& context, const fmapi::GetEventRecordsRequest& request) {
+    if (!exists(request.log)) return refuse(ReturnCode::kInvalidInput);
+    const std::size_t room = (std::size_t{1} << context.model.response_limit) - fmapi::kHeaderSize -
+                             fmapi::GetEventRecordsResponse::kWireSize;
+    const std::size_t most = std::clamp<std::size_t>(room / fmapi::EventRecord::kWireSize, 1, kMostRecords);
+    return done(context.model.events.read(request.log, most));
+}
+
+Outcome clear_records(const SwitchContext& context, const fmapi::ClearEventRecordsRequest& request) {
+    if (!exists(request.log)) return refuse(ReturnCode::kInvalidInput);
+    const bool all = (request.flags & fmapi::kClearAllEvents) != 0;
+    if (all == !request.handles.empty()) return refuse(ReturnCode::kInvalidInput);
+    if (!all) return refuse(context.model.events.clear(request.log, request.handles));
+    context.model.events.clear_all(request.log);
+    return done();
+}
+
+Outcome get_policy(const SwitchContext& context, const fmapi::NoPayload&) {
+    return done(fmapi::MctpEventInterruptPolicy{context.model.events.notified()});
+}
+
+// Of what can be asked for it takes what it has: its four logs.
+Outcome set_policy(const SwitchContext& context, const fmapi::MctpEventInterruptPolicy& request) {
+    std::uint16_t known = 0;
+    for (const fmapi::EventLog log : fmapi::kEventLogs)
+        known = static_cast<std::uint16_t>(known | fmapi::bit_of(log));
+    context.model.events.set_notified(request.settings & known);
+    return done(fmapi::SetMctpEventInterruptPolicyResponse{context.model.events.notified()});
+}
+
+constexpr Row<SwitchContext> kEventRows[] = {
+    row<fmapi::GetEventRecords, SwitchContext, get_records>(),
+    row<fmapi::ClearEventRecords, SwitchContext, clear_records>(),
+    row<fmapi::GetMctpEventInterruptPolicy, SwitchContext, get_policy>(),
+    row<fmapi::SetMctpEventInterruptPolicy, SwitchContext, set_policy>(),
+};
+
+template <fmapi::Described Data>
+void record(SwitchModel& model, fmapi::EventLog log, const fmapi::Uuid& format, const Data& data) {
+    fmapi::EventRecord record;
+    record.format = format;
+    record.timestamp = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                                      std::chrono::system_clock::now().time_since_epoch())
+                                                      .count());
+    const std::vector<std::byte> bytes = fmapi::encode(data);
+    std::ranges::transform(bytes, record.data.begin(), [](std::byte b) { return std::uint8_t(b); });
+    model.events.add(log, record);
+}
+
+}  // namespace
+
+std::span<const Row<SwitchContext>> event_commands() { return kEventRows; }
+
+void record_port(SwitchModel& model, std::size_t index, fmapi::PhysicalSwitchEvent event,
+                 fmapi::EventLog log) {
+    const fmapi::PhysicalPort now = port_state(model, model.ports[index].config.id);
+    fmapi::PhysicalSwitchRecord data;
+    data.port = now.port;
+    data.event = event;
+    const bool present = (now.link_flags & fmapi::kLinkPresent) != 0;
+    data.slot_status = static_cast<std::uint16_t>(
+        (present ? fmapi::kSlotPresent : 0) |
+        (event == fmapi::PhysicalSwitchEvent::kSlotStatusUpdated ? fmapi::kSlotPresenceDetectChanged : 0));
+    data.config_state = static_cast<std::uint8_t>(now.config_state);
+    data.device_mode = static_cast<std::uint8_t>(now.device_mode);
+    data.device_type = static_cast<std::uint8_t>(now.device_type);
+    data.supported_cxl_modes = now.supported_cxl_modes;
+    data.max_link_width = now.max_link_width;
+    data.negotiated_link_width = now.negotiated_link_width;
+    data.supported_link_speeds = now.supported_link_speeds;
+    data.max_link_speed = now.max_link_speed;
+    data.current_link_speed = now.current_link_speed;
+    data.ltssm_state = now.ltssm_state;
+    data.first_lane = now.first_lane;
+    data.link_flags = now.link_flags;
+    record(model, log, fmapi::kPhysicalSwitchRecord, data);
+}
+
+void record_ld_error(SwitchModel& model, std::size_t index, fmapi::MldPortEvent event) {
+    fmapi::MldPortRecord data;
+    data.event = event;
+    data.port = model.ports[index].config.id;
+    const auto log =
+        event == fmapi::MldPortEvent::kCorrectable ? fmapi::EventLog::kWarning : fmapi::EventLog::kFailure;
+    record(model, log, fmapi::kMldPortRecord, data);
+}
+
+}  // namespace memtide::emul

@@ -94,7 +94,7 @@ Result<DeviceId> Inventory::apply(const SwitchId& id, const DeviceReading& readi
             for (const PartId& part : parts)
                 if (claims_.at(part).memory.device == name) mark(part, claims_.at(part));
         }
-    rebind(id);
+    rebind(id, reading.port, reading.port);
     if (new_here && device.is_multi_headed()) forget_clean(name);
     return name;
 }
@@ -167,18 +167,20 @@ void Inventory::forget_sums(const SwitchId& id) {
 }
 
 // Derives from the vPPBs of a switch where its devices' LDs are bound.
-void Inventory::rebind(const SwitchId& id) {
+void Inventory::rebind(const SwitchId& id, std::uint8_t first, std::uint8_t last) {
     std::map<LdAddress, VppbAddress> bound;
     for (const Vcs& vcs : switches_[id].vcss) {
         for (const Vppb& vppb : vcs.vppbs) {
             if (vppb.status != BindingStatus::kBoundLd && vppb.status != BindingStatus::kBoundPort) continue;
+            if (vppb.port < first || vppb.port > last) continue;
             const Binding binding = binding_of(id, vppb);
             if (binding.ld != nullptr)
                 bound.try_emplace(LdAddress{binding.device->id, binding.ld->id},
                                   VppbAddress{id, vcs.id, vppb.id});
         }
     }
-    for (auto it = at_port_.lower_bound({id, 0}); it != at_port_.end() && it->first.first == id; ++it) {
+    for (auto it = at_port_.lower_bound({id, first}); it != at_port_.end() && it->first.first == id; ++it) {
+        if (it->first.second > last) break;
         const DeviceId& name = it->second;
         sums_.erase(name);
         Device& device = devices_[name];

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/error.h"
@@ -145,7 +146,8 @@ class Inventory {
     void attach_head(Device& device, const SwitchId& id, const DeviceReading& reading);
     void read_lds(Device& device, const DeviceReading& reading);
     void forget_sums(const SwitchId& id);
-    void rebind(const SwitchId& id);
+    // Of the devices at these ports.
+    void rebind(const SwitchId& id, std::uint8_t first = 0, std::uint8_t last = 255);
     void settle(LogicalDevice& ld) const;
     void mark(const PartId& id, const Claim& claim);
     [[nodiscard]] Result<> check_claim(const PartId& id, const Claim& claim) const;
@@ -159,7 +161,7 @@ class Inventory {
     std::map<PartId, Claim> claims_;
     std::map<SwitchId, std::set<PartId>> claims_at_;  // the same by switch
     std::map<HostId, std::set<PartId>> claims_for_;   // and by host
-    mutable std::map<DeviceId, PoolDevice> sums_;
+    mutable std::unordered_map<DeviceId, PoolDevice> sums_;
 };
 
 // How much of the device could be one part of a composition now, through this head of a multi-headed one

@@ -198,7 +198,8 @@ TEST_F(MultiHeaded, TopologySaysWhatIsWrongWithHeads) {
     EXPECT_THAT(complaint(text_of(device, "{id: 2, device: mhd0, head: 2}")),
                 HasSubstr("device \"mhd0\" has heads 0 to 1"));
     EXPECT_THAT(complaint(text_of(device, "{id: 2, device: mhd0}")), HasSubstr("head"));
-    EXPECT_THAT(complaint(text_of("kind: mld, size: 1GiB, heads: 1, lds: [256MiB]")), HasSubstr("heads"));
+    EXPECT_THAT(complaint(text_of("kind: mld, size: 1GiB, heads: 1, lds: [256MiB]")),
+                HasSubstr("must be a whole number from 2 to 16"));
     EXPECT_THAT(complaint(text_of(device + ", ld_heads: [0]")), HasSubstr("names heads of 1 LDs"));
     EXPECT_THAT(complaint(text_of(device + ", ld_heads: [0, 2]")), HasSubstr("test.yaml"));
     EXPECT_THAT(complaint(text_of("kind: sld, size: 1GiB, heads: 2, lds: [256MiB]")),

@@ -78,8 +78,8 @@ TEST(Topology, EveryMistakeIsReported) {
     text.replace(text.find("kind: sld"), 9, "kind: xld");
     text.replace(text.find("cpus: 2"), 7, "cpus: 0");
     const std::string message = parse_topology(text, "rack.yaml").error().message;
-    EXPECT_THAT(message, HasSubstr("rack.yaml:26:28: \"xld\" is neither sld nor mld"));
-    EXPECT_THAT(message, HasSubstr("rack.yaml:28:39: must be a whole number from 1 to 255"));
+    EXPECT_THAT(message, HasSubstr("rack.yaml:27:28: \"xld\" is neither sld nor mld"));
+    EXPECT_THAT(message, HasSubstr("rack.yaml:29:39: must be a whole number from 1 to 255"));
 }
 
 TEST(Topology, PortIdGivenTwiceIsRefused) {
@@ -105,8 +105,8 @@ TEST(Topology, HostOnTwoPortsIsRefused) {
 
 TEST(Topology, PortOfUnknownDeviceIsRefused) {
     EXPECT_EQ(complaint("{id: 3, device: sld0}", "{id: 3, device: sld7}"),
-              "rack.yaml:14:25: there is no device \"sld7\" under devices of switch0\n"
-              "rack.yaml:26:16: no port has device \"sld0\"");
+              "rack.yaml:14:25: there is no device \"sld7\" under devices of switch0, nor under multi_headed_devices\n"
+              "rack.yaml:27:16: no port has device \"sld0\"");
 }
 
 TEST(Topology, DeviceOnTwoPortsIsRefused) {
@@ -115,7 +115,7 @@ TEST(Topology, DeviceOnTwoPortsIsRefused) {
 }
 
 TEST(Topology, DeviceOnNoPortIsRefused) {
-    EXPECT_EQ(complaint("{id: 3, device: sld0}", "{id: 3}"), "rack.yaml:26:16: no port has device \"sld0\"");
+    EXPECT_EQ(complaint("{id: 3, device: sld0}", "{id: 3}"), "rack.yaml:27:16: no port has device \"sld0\"");
 }
 
 TEST(Topology, VcsIdGivenTwiceIsRefused) {
@@ -143,7 +143,7 @@ TEST(Topology, VcsWithoutVppbsIsRefused) {
 
 TEST(Topology, DeviceNameGivenTwiceIsRefused) {
     EXPECT_THAT(complaint("{name: sld0, kind", "{name: mld0, kind"),
-                HasSubstr("rack.yaml:26:16: device mld0 is there already, at rack.yaml:20:15"));
+                HasSubstr("rack.yaml:27:16: device mld0 is there already, at rack.yaml:20:15"));
 }
 
 TEST(Topology, BadNameIsRefused) {
@@ -154,7 +154,7 @@ TEST(Topology, BadNameIsRefused) {
 TEST(Topology, SerialThatAnotherDevicesLdHasIsRefused) {
     EXPECT_THAT(
         complaint("serial: 0x50", "serial: 0x4d54000100000004"),
-        HasSubstr("rack.yaml:26:41: serial numbers 0x4d54000100000004 to 0x4d54000100000004 meet those "
+        HasSubstr("rack.yaml:27:41: serial numbers 0x4d54000100000004 to 0x4d54000100000004 meet those "
                   "of device mld0"));
 }
 
@@ -169,7 +169,7 @@ TEST(Topology, SizeThatIsNoMultipleOf256MiBIsRefused) {
 
 TEST(Topology, SizeThatIsNoMultipleOfTheGranularityIsRefused) {
     EXPECT_THAT(complaint("granularity: 256MiB", "granularity: 1GiB"),
-                HasSubstr("rack.yaml:25:15: 256MiB is not a multiple of the granularity 1GiB"));
+                HasSubstr("rack.yaml:26:15: 256MiB is not a multiple of the granularity 1GiB"));
     EXPECT_THAT(
         complaint("size: 1GiB\n        granularity: 256MiB", "size: 1.25GiB\n        granularity: 512MiB"),
         HasSubstr("rack.yaml:23:15: 1.25GiB is not a multiple of the granularity 512MiB"));
@@ -182,17 +182,17 @@ TEST(Topology, UnknownGranularityIsRefused) {
 
 TEST(Topology, LdsLargerThanTheDeviceAreRefused) {
     EXPECT_EQ(complaint("[256MiB, 256MiB, 0, 0]", "[256MiB, 256MiB, 512MiB, 256MiB]"),
-              "rack.yaml:25:39: LD 3 takes 256MiB and 0B of 1GiB are left");
+              "rack.yaml:26:39: LD 3 takes 256MiB and 0B of 1GiB are left");
     EXPECT_THAT(complaint("[256MiB, 256MiB, 0, 0]",
                           "[4611686018427387904, 4611686018427387904, 4611686018427387904]"),
-                HasSubstr("rack.yaml:25:15: LD 0 takes"));
+                HasSubstr("rack.yaml:26:15: LD 0 takes"));
 }
 
 TEST(Topology, MoreThan16LdsAreRefused) {
     EXPECT_EQ(complaint("[256MiB, 256MiB, 0, 0]", "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]"),
-              "rack.yaml:25:14: an mld has 1 to 16 LDs, this has 17");
+              "rack.yaml:26:14: an mld has 1 to 16 LDs, this has 17");
     EXPECT_EQ(complaint("[256MiB, 256MiB, 0, 0]", "[]"),
-              "rack.yaml:25:14: an mld has 1 to 16 LDs, this has 0");
+              "rack.yaml:26:14: an mld has 1 to 16 LDs, this has 0");
 }
 
 TEST(Topology, SaysWhatASanitizeDoes) {
@@ -211,7 +211,7 @@ TEST(Topology, SaysWhatASanitizeDoes) {
 
 TEST(Topology, SldWithLdsIsRefused) {
     EXPECT_EQ(complaint("serial: 0x50, size: 256MiB", "serial: 0x50, size: 256MiB, lds: [256MiB]"),
-              "rack.yaml:26:66: only an mld has this");
+              "rack.yaml:27:66: only an mld has this");
 }
 
 TEST(Topology, ListenerGivenTwiceIsRefused) {
@@ -236,7 +236,7 @@ TEST(Topology, BadTimeIsRefused) {
 
 TEST(Topology, HostNameGivenTwiceIsRefused) {
     EXPECT_THAT(complaint("{name: host1, memory", "{name: host0, memory"),
-                HasSubstr("rack.yaml:29:12: host host0 is there already, at rack.yaml:28:12"));
+                HasSubstr("rack.yaml:30:12: host host0 is there already, at rack.yaml:29:12"));
 }
 
 TEST(Topology, EmptyListsAreRefused) {

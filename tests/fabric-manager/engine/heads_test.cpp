@@ -83,6 +83,8 @@ TEST_F(HeadsReadingTest, DeviceThatIsKnownToHaveOneHeadIsNotAskedAgain) {
 }
 
 TEST_F(HeadsReadingTest, PeerThatDoesNotAnswerTheQuestionHasOneHead) {
+    fabric.remove_device(3);
+    fabric.port(2).heads = 1;
     fabric.fault = [](std::string_view command, FakeSwitch::When) -> std::optional<Error> {
         if (command == "multi_headed_info") return Error{ErrorCode::kTimeout, "no answer"};
         return std::nullopt;
@@ -137,6 +139,7 @@ TEST(HeadsLife, HeadThatLiesIsRefusedWithAnEventAndHarmsNobody) {
     rig.config.timing.switch_poll = std::chrono::milliseconds(20);
     rig.fabric->port(3).head = 0;  // both claim the LDs of head 0
     rig.start_ready();
+    ASSERT_TRUE(rig.run_until([&] { return !problems_of(rig).empty(); }));
     EXPECT_EQ(problems_of(rig), std::vector<std::string>{"duplicate-serial"});
     const Composition c = rig.online("host0", 1);
     EXPECT_EQ(c.parts[0].port, 2);

@@ -33,8 +33,8 @@ SerialNumber soil(Rig& rig, const std::string& host, std::uint64_t units, Placem
     rig.fabric->sanitize_lies = true;
     const CompositionRequest request{HostId(host), kCxlGranule * units, policy, std::nullopt,
                                      {},           std::nullopt};
-    const Outcome<Composition> plan = rig.manager->plan(request);
-    const SerialNumber serial = plan->parts.at(0).serial;
+    const auto plan = rig.manager->plan(request);
+    const SerialNumber serial = plan->composition.parts.at(0).serial;
     ld_with(*rig.fabric, serial)->stale = true;
     return serial;
 }

@@ -120,7 +120,7 @@ TEST(Alerts, AreOfDocumentedMetricsAndSayWhatToDo) {
 }
 
 TEST_F(Metrics, LabelsComeFromSmallSetsWhateverClientsSend) {
-    const std::set<std::string> allowed{"code",   "command", "le",   "method", "program",
+    const std::set<std::string> allowed{"code",   "command", "kind", "le",   "method", "program",
                                         "result", "route",   "step", "switch", "version"};
     for (int i = 0; i < 50; ++i) {
         http::Request request;

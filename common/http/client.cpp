@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include "common/base/no_throw.h"
 #include "common/http/encode.h"
-#include "common/http/no_throw.h"
 #include "common/http/response_parser.h"
 #include "common/http/stream.h"
 
@@ -24,7 +24,6 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 namespace {
-
 
 struct Base {
     std::string host;  // as in the Host header; without the port for the resolver

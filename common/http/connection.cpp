@@ -11,8 +11,8 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <fmt/format.h>
 
+#include "common/base/no_throw.h"
 #include "common/http/encode.h"
-#include "common/http/no_throw.h"
 #include "common/log/log.h"
 
 namespace memtide::http {

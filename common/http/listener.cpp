@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/http/no_throw.h"
+#include "common/base/no_throw.h"
 
 namespace memtide::http {
 

@@ -26,7 +26,6 @@ namespace {
 using Fields = beast::http::fields;
 using Message = beast::http::request<beast::http::string_body>;
 
-
 Headers copy_headers(const Fields& fields) {
     Headers headers;
     for (const auto& field : fields) {

@@ -20,7 +20,6 @@ namespace {
 constexpr std::uint32_t kHeaderLimit = 64 << 10;
 constexpr std::uint64_t kBodyLimit = 64 << 20;
 
-
 }  // namespace
 
 struct ResponseParser::Impl {

@@ -10,10 +10,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "common/base/no_throw.h"
 #include "common/http/connection.h"
 #include "common/http/hub.h"
 #include "common/http/listener.h"
-#include "common/http/no_throw.h"
 #include "common/log/log.h"
 
 namespace memtide::http {
@@ -22,7 +22,6 @@ namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
 namespace {
-
 
 void admit(const std::shared_ptr<Hub>& hub, const Listener& listener, Connection::Socket socket,
            bool must_refuse = false) {

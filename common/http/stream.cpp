@@ -3,7 +3,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/write.hpp>
 
-#include "common/http/no_throw.h"
+#include "common/base/no_throw.h"
 
 namespace memtide::http {
 
@@ -11,7 +11,6 @@ namespace asio = boost::asio;
 using Status = tls::Session::Status;
 
 namespace {
-
 
 Stream::Error error_of(Status status) {
     if (status == Status::kEnd) return asio::error::eof;

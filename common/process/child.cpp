@@ -4,18 +4,17 @@
 #include <cerrno>
 #include <cstring>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/no_throw.h"
 #include "common/process/launch.h"
 #include "common/process/pidfd.h"
 
@@ -24,8 +23,6 @@ namespace memtide::process {
 namespace asio = boost::asio;
 
 namespace {
-
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 std::unexpected<Error> never_started() {
     return fail(ErrorCode::kNotFound, "wait for a child: there is none");

@@ -8,12 +8,10 @@
 #include <tuple>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/json/object.hpp>
 #include <fcntl.h>
@@ -21,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/no_throw.h"
 #include "common/log/log.h"
 #include "common/process/child.h"
 #include "cxl-emul/qemu/qmp_client.h"
@@ -32,7 +31,6 @@ namespace json = boost::json;
 using std::chrono::steady_clock;
 
 namespace {
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::string_view kPanicText = "Kernel panic - not syncing";
 
 // A descriptor that closes itself.
@@ -223,7 +221,7 @@ asio::awaitable<void> QemuHost::State::read_serial() {
     auto self = shared_from_this();
     std::array<char, 4096> chunk{};
     for (;;) {
-        auto [error, size] = co_await serial.async_read_some(asio::buffer(chunk), kAsTuple);
+        auto [error, size] = co_await serial.async_read_some(asio::buffer(chunk), kNoThrow);
         if (error) co_return;
         const std::string_view text(chunk.data(), size);
         if (::write(serial_log.get(), text.data(), text.size()) < 0)
@@ -247,7 +245,7 @@ asio::awaitable<void> QemuHost::State::write_serial() {
     auto self = shared_from_this();
     while (!typed.empty()) {
         const auto bytes = std::exchange(typed, {});
-        auto [error, size] = co_await asio::async_write(serial, asio::buffer(bytes), kAsTuple);
+        auto [error, size] = co_await asio::async_write(serial, asio::buffer(bytes), kNoThrow);
         if (error) break;
     }
     typing = false;
@@ -284,7 +282,7 @@ asio::awaitable<Result<>> QemuHost::start() {
         asio::steady_timer moment(state->executor, std::chrono::seconds(2));
         while (state->state != HostState::kStopped && moment.expiry() > steady_clock::now()) {
             asio::steady_timer tick(state->executor, std::chrono::milliseconds(20));
-            co_await tick.async_wait(kAsTuple);
+            co_await tick.async_wait(kNoThrow);
         }
         const auto why = state->state == HostState::kStopped ? state->detail : greeted.error().message;
         co_return fail(ErrorCode::kUnavailable, fmt::format("host {}: {}", state->plan.name, why));
@@ -308,7 +306,7 @@ asio::awaitable<void> QemuHost::stop(std::chrono::milliseconds grace) {
         asio::steady_timer tick(state->executor);
         while (state->state != HostState::kStopped && steady_clock::now() < deadline) {
             tick.expires_after(std::chrono::milliseconds(10));
-            co_await tick.async_wait(kAsTuple);
+            co_await tick.async_wait(kNoThrow);
         }
     };
     co_await wait_until(steady_clock::now() + grace);

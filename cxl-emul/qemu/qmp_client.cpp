@@ -6,25 +6,24 @@
 #include <optional>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/streambuf.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
+
+#include "common/base/no_throw.h"
 
 namespace memtide::emul {
 namespace asio = boost::asio;
 namespace json = boost::json;
 
 namespace {
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 // query-pci of a large topology is some 100 KiB; nothing QEMU says to us is near this.
 constexpr std::size_t kLongestLine = 8 << 20;
 
@@ -115,7 +114,7 @@ Result<> QmpClient::State::take(const json::object& line) {
 asio::awaitable<void> QmpClient::State::read_loop() {
     auto self = shared_from_this();
     for (;;) {
-        auto [error, size] = co_await asio::async_read_until(socket, input, '\n', kAsTuple);
+        auto [error, size] = co_await asio::async_read_until(socket, input, '\n', kNoThrow);
         if (error) {
             fail_all(error == asio::error::not_found
                          ? Error{ErrorCode::kProtocol, "QMP line longer than 8 MiB"}
@@ -150,7 +149,7 @@ asio::awaitable<void> QmpClient::State::write_loop() {
     while (!output.empty() && !closed) {
         const std::string line = std::move(output.front());
         output.pop_front();
-        auto [error, size] = co_await asio::async_write(socket, asio::buffer(line), kAsTuple);
+        auto [error, size] = co_await asio::async_write(socket, asio::buffer(line), kNoThrow);
         if (error) fail_all({ErrorCode::kUnavailable, "QMP connection closed: " + error.message()});
     }
     writing = false;
@@ -174,7 +173,7 @@ asio::awaitable<Result<>> QmpClient::handshake(std::chrono::milliseconds timeout
     asio::co_spawn(state->socket.get_executor(), state->read_loop(), asio::detached);
     if (!state->greeting->answer) {
         state->greeting->timer.expires_after(timeout);
-        co_await state->greeting->timer.async_wait(kAsTuple);
+        co_await state->greeting->timer.async_wait(kNoThrow);
     }
     if (!state->greeting->answer) {
         Error why{ErrorCode::kTimeout, "QEMU did not greet on its QMP socket"};
@@ -198,7 +197,7 @@ asio::awaitable<Result<json::value>> QmpClient::execute(std::string command, jso
     waiter->timer.expires_after(timeout);
     state->pending[id] = waiter;
     state->send(json::serialize(request) + "\n");
-    co_await waiter->timer.async_wait(kAsTuple);
+    co_await waiter->timer.async_wait(kNoThrow);
     if (!waiter->answer) {
         state->pending.erase(id);
         co_return fail(ErrorCode::kTimeout,

@@ -5,16 +5,15 @@
 #include <chrono>
 #include <optional>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/json/object.hpp>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "common/base/no_throw.h"
 #include "common/process/child.h"
 #include "cxl-emul/rack/messages.h"
 
@@ -24,7 +23,6 @@ namespace json = boost::json;
 using std::chrono::steady_clock;
 
 namespace {
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr auto kFirstDelay = std::chrono::milliseconds(500);
 constexpr auto kLongestDelay = std::chrono::milliseconds(10'000);
 constexpr auto kHealthyTime = std::chrono::seconds(30);  // an agent that ran this long starts again quickly
@@ -57,7 +55,7 @@ asio::awaitable<void> AgentKeeper::State::forward_log(std::shared_ptr<asio::posi
     auto self = shared_from_this();
     std::array<char, 4096> chunk{};
     for (;;) {
-        auto [error, size] = co_await from->async_read_some(asio::buffer(chunk), kAsTuple);
+        auto [error, size] = co_await from->async_read_some(asio::buffer(chunk), kNoThrow);
         if (error) co_return;
         link->send({FrameType::kAgentLog, 0, std::string(chunk.data(), size)});
     }
@@ -93,7 +91,7 @@ asio::awaitable<void> AgentKeeper::State::keep() {
         tell("agent-ended", how);
         if (steady_clock::now() - begun > kHealthyTime) wait = kFirstDelay;
         delay.expires_after(wait);
-        co_await delay.async_wait(kAsTuple);
+        co_await delay.async_wait(kNoThrow);
         wait = std::min(2 * wait, kLongestDelay);
     }
 }

@@ -4,15 +4,14 @@
 #include <list>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "common/base/no_throw.h"
 #include "common/log/log.h"
 #include "cxl-emul/rack/messages.h"
 
@@ -22,7 +21,6 @@ namespace json = boost::json;
 using std::chrono::steady_clock;
 
 namespace {
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr auto kDefaultWait = std::chrono::seconds(180);
 
 fmapi::UnbindOption unbind_option(const std::string& name) {
@@ -95,12 +93,12 @@ void ControlServer::close() {
 asio::awaitable<void> ControlServer::State::accept_all() {
     auto self = shared_from_this();
     for (;;) {
-        auto [error, socket] = co_await acceptor.async_accept(kAsTuple);
+        auto [error, socket] = co_await acceptor.async_accept(kNoThrow);
         if (error == asio::error::operation_aborted || !acceptor.is_open()) co_return;
         if (error) {
             log::warning("control socket", {{"error", error.message()}});
             asio::steady_timer moment(executor, std::chrono::milliseconds(100));
-            co_await moment.async_wait(kAsTuple);
+            co_await moment.async_wait(kNoThrow);
             continue;
         }
         auto client = FrameLink::open(executor, socket.release(), FrameLink::OnGarbage::kClose);
@@ -158,7 +156,7 @@ asio::awaitable<Result<json::object>> ControlServer::State::answer(std::shared_p
             *stopped = true;
             wake->cancel();
         });
-        while (!*stopped) co_await wake->async_wait(kAsTuple);
+        while (!*stopped) co_await wake->async_wait(kNoThrow);
         co_return json::object();
     }
     co_return fail(ErrorCode::kInvalidArgument, "the supervisor does not know \"" + op + "\"");
@@ -183,7 +181,7 @@ asio::awaitable<Result<json::object>> ControlServer::State::wait(std::shared_ptr
         tick.async_wait([this, self = shared_from_this()](const boost::system::error_code& error) {
             if (!error) change.cancel();
         });
-        co_await change.async_wait(kAsTuple);
+        co_await change.async_wait(kNoThrow);
     }
     co_return fail(ErrorCode::kCancelled, "the client is gone");
 }

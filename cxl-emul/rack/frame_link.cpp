@@ -4,20 +4,18 @@
 #include <chrono>
 #include <deque>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+
+#include "common/base/no_throw.h"
 
 namespace memtide::emul {
 namespace asio = boost::asio;
 
-namespace {
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
-}
+namespace {}
 
 struct FrameLink::State : std::enable_shared_from_this<State> {
     State(const asio::any_io_executor& executor, int descriptor, OnGarbage garbage)
@@ -45,7 +43,7 @@ struct FrameLink::State : std::enable_shared_from_this<State> {
                 batch += queue.front();
                 queue.pop_front();
             }
-            auto [error, size] = co_await asio::async_write(stream, asio::buffer(batch), kAsTuple);
+            auto [error, size] = co_await asio::async_write(stream, asio::buffer(batch), kNoThrow);
             if (error) close();
         }
         writing = false;
@@ -85,7 +83,7 @@ asio::awaitable<Result<Frame>> FrameLink::receive() {
         } else if (*frame) {
             co_return std::move(**frame);
         }
-        auto [error, size] = co_await state->stream.async_read_some(asio::buffer(state->chunk), kAsTuple);
+        auto [error, size] = co_await state->stream.async_read_some(asio::buffer(state->chunk), kNoThrow);
         if (error) {
             state->close();
             co_return fail(ErrorCode::kUnavailable, "the connection is closed: " + error.message());
@@ -106,7 +104,7 @@ void FrameLink::send_raw(std::string bytes) {
 
 asio::awaitable<void> FrameLink::flush() {
     auto state = state_;
-    while (state->writing && !state->closed) co_await state->drained.async_wait(kAsTuple);
+    while (state->writing && !state->closed) co_await state->drained.async_wait(kNoThrow);
 }
 
 void FrameLink::resynchronise() { state_->parser.reset(); }

@@ -7,25 +7,23 @@
 #include <optional>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "common/base/no_throw.h"
 #include "common/process/child.h"
 
 namespace memtide::emul {
 namespace asio = boost::asio;
 
 namespace {
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 // What a program leaves running may hold its pipes open for good; output that comes later than this after its
 // end is lost.
 constexpr auto kDrainTime = std::chrono::milliseconds(500);
@@ -123,7 +121,7 @@ asio::awaitable<void> GuestProgram::State::run() {
     auto exit = co_await child->wait();
     if (open_outputs > 0) {
         drained.expires_after(kDrainTime);
-        co_await drained.async_wait(kAsTuple);
+        co_await drained.async_wait(kNoThrow);
     }
     finish(exit ? static_cast<std::uint32_t>(exit->shell_code()) : 255U);
 }
@@ -133,11 +131,11 @@ asio::awaitable<void> GuestProgram::State::pump_input() {
     while (!finished) {
         if (waiting_input.empty()) {
             if (input_ended) break;
-            co_await more_input.async_wait(kAsTuple);
+            co_await more_input.async_wait(kNoThrow);
             continue;
         }
         const auto bytes = std::exchange(waiting_input, {});
-        auto [error, size] = co_await asio::async_write(input, asio::buffer(bytes), kAsTuple);
+        auto [error, size] = co_await asio::async_write(input, asio::buffer(bytes), kNoThrow);
         // Credit also for what a program that closed its input did not read: the sender must not wait for it.
         if (!finished) send(credit_frame(stream, static_cast<std::uint32_t>(bytes.size())));
         if (error && error != asio::error::broken_pipe) break;
@@ -151,11 +149,11 @@ asio::awaitable<void> GuestProgram::State::pump_output(asio::posix::stream_descr
     std::array<char, kChunk> chunk{};
     while (!finished) {
         if (credit == 0) {
-            co_await more_credit.async_wait(kAsTuple);
+            co_await more_credit.async_wait(kNoThrow);
             continue;
         }
         // Waits first and reads then, so that an output that is silent holds no credit of the other.
-        auto [gone] = co_await from.async_wait(asio::posix::stream_descriptor::wait_read, kAsTuple);
+        auto [gone] = co_await from.async_wait(asio::posix::stream_descriptor::wait_read, kNoThrow);
         if (gone || finished) break;
         const auto room = std::min<std::uint64_t>(credit, chunk.size());
         if (room == 0) continue;

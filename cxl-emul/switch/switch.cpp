@@ -157,7 +157,8 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     // A loss is worse news when a host has something of the device.
     void record_change(std::size_t port, fmapi::PhysicalSwitchEvent event, bool came) {
         const auto device = model_.ports[port].device;
-        const bool surprise = !came && device && model_.devices[*device].is_taken(model_.ports[port].config.head);
+        const bool surprise =
+            !came && device && model_.devices[*device].is_taken(model_.ports[port].config.head);
         const auto log = came       ? fmapi::EventLog::kInformational
                          : surprise ? fmapi::EventLog::kFailure
                                     : fmapi::EventLog::kWarning;

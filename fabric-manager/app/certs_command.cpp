@@ -32,7 +32,6 @@ struct CertsOptions {
     std::uint64_t days = 365;
 };
 
-
 std::chrono::seconds days(std::uint64_t count) { return std::chrono::hours(24 * count); }
 
 // In place of what is there, at once.

@@ -3,20 +3,18 @@
 #include <chrono>
 #include <csignal>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include "common/base/no_throw.h"
 #include "common/log/log.h"
 
 namespace memtide::fm {
 namespace {
 
 namespace asio = boost::asio;
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 void look_at_certificates(tls::ServerContext* tls) {
     if (tls == nullptr) return;

@@ -1,13 +1,10 @@
 #include "fabric-manager/engine/async.h"
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include "common/base/no_throw.h"
 
 namespace memtide::fm {
 
-namespace {
-constexpr auto kNoThrow = boost::asio::as_tuple(boost::asio::use_awaitable);
-}
+namespace {}
 
 Signal::Signal(boost::asio::any_io_executor executor)
     : executor_(std::move(executor)), timers_(std::make_shared<Timers>()) {}

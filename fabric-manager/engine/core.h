@@ -162,7 +162,7 @@ struct SwitchState {
         bool hung_up = false;      // when it was asked; counts once it answers again
         int lost_connections = 0;  // in a row, for having been asked
     } records;
-    std::set<PartId> active;                         // parts at it that have not ended
+    std::set<PartId> active;                    // parts at it that have not ended
     std::map<std::uint8_t, Unusable> unusable;  // devices by port, as last told
 };
 

@@ -51,7 +51,7 @@ void Core::take_away(const SwitchId& id, const FabricReading& reading) {
         const bool one_head = !device.is_multi_headed();
         inventory_.device_gone(id, port);
         if (const auto claimant = claimants_.find(name); claimant != claimants_.end())
-            doubt(claimant->second.switch_id);  // it may be there by now
+            doubt(claimant->second.switch_id);              // it may be there by now
         if (one_head && anywhere.contains(name)) continue;  // told when it is found
         tell_change({.device = name}, device_event("device.removed", id, name,
                                                    fmt::format("port {} shows no device any more", port)));

@@ -232,7 +232,7 @@ class Finder {
     const PlacementRequest& request_;
     Candidates& out_;
     HostUse use_;
-    std::set<const Device*> counted_;  // of the multi-headed ones
+    std::set<const Device*> counted_;           // of the multi-headed ones
     const std::string* switch_held_ = nullptr;  // of the switch whose devices are added
 };
 

@@ -131,7 +131,8 @@ Outcome<std::optional<Wait>> wait_of(const http::Request& request) {
 }
 
 // What was accepted, as it is when it is there, has ended, or patience has.
-boost::asio::awaitable<Composition> settled(Context& context, Composition accepted, std::optional<Wait> wait) {
+boost::asio::awaitable<Composition> settled(Context& context, Composition accepted,
+                                            std::optional<Wait> wait) {
     if (!wait) co_return accepted;
     auto found = co_await context.manager.wait(accepted.id, wait->state, wait->patience);
     co_return found ? *std::move(found) : std::move(accepted);

@@ -16,7 +16,8 @@ struct Route {
     Privilege privilege;
     std::string_view query = {};  // the parameters it knows, with spaces between; others are refused
     bool frequent = false;        // asked all the time: its allowed requests are counted in the audit log
-    bool quiet = false;           // its duration says nothing: it streams, or waits for something to happen, with or without "wait"
+    bool quiet = false;  // its duration says nothing: it streams, or waits for something to happen, with or
+                         // without "wait"
     // Its handler heeds If-Match itself, with nothing in between; for the others it is compared before.
     bool conditional = false;
 };

@@ -72,7 +72,8 @@ Result<> prepare_for_restore(const std::string& path, std::string& told) {
     return (*database)->execute("PRAGMA journal_mode=DELETE");
 }
 
-// A running manager's database lags behind its log: what was acknowledged before the copy was made is in one of them.
+// A running manager's database lags behind its log: what was acknowledged before the copy was made is in one
+// of them.
 Result<std::uint64_t> bring_up(const std::string& copy, const StatePaths& paths, const HistoryPosition& at) {
     Result<LogScan> scan = scan_log(paths, at.generation, at.entry);
     if (!scan) return std::unexpected(scan.error());

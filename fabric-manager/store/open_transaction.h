@@ -22,9 +22,10 @@ struct StateConnection {
     Statement begin, commit, rollback, events, history;
 };
 
-// The transaction in which entries of the log reach the database. It stays open over many groups of them, since they are
-// durable in the log already, and a commit for each group would cost more than all the rest. What it has is kept here as
-// well, and carried out again when SQLite gives the transaction up (a full disk) or the connection is a new one.
+// The transaction in which entries of the log reach the database. It stays open over many groups of them,
+// since they are durable in the log already, and a commit for each group would cost more than all the rest.
+// What it has is kept here as well, and carried out again when SQLite gives the transaction up (a full disk)
+// or the connection is a new one.
 class OpenTransaction {
   public:
     using Clock = std::chrono::steady_clock;

@@ -15,9 +15,9 @@
 #include "common/log/log.h"
 #include "fabric-manager/store/database.h"
 #include "fabric-manager/store/entry_log.h"
+#include "fabric-manager/store/open_transaction.h"
 #include "fabric-manager/store/opening.h"
 #include "fabric-manager/store/record.h"
-#include "fabric-manager/store/open_transaction.h"
 #include "fabric-manager/store/rows.h"
 #include "fabric-manager/store/schema.h"
 #include "fabric-manager/store/snapshot.h"
@@ -30,7 +30,8 @@ namespace {
 constexpr std::size_t kMaxGroup = 512;         // mutations in one write of the log
 constexpr std::size_t kMaxUncommitted = 4096;  // entries that the database lags behind
 constexpr std::chrono::seconds kHealPause{1};
-// Where many write at a time, a moment's wait makes groups larger: a sync costs the processor as much as tens of entries.
+// Where many write at a time, a moment's wait makes groups larger: a sync costs the processor as much as tens
+// of entries.
 constexpr std::size_t kCrowd = 8;
 constexpr std::chrono::milliseconds kGather{1};
 

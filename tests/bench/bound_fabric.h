@@ -12,8 +12,9 @@
 
 namespace memtide::bench {
 
-// Switches without a wire (the engine's own fake) whose LDs are bound already, and a state file that knows it: what a
-// manager with many compositions starts with. Each has 2 hosts with 250 vPPBs each and 32 MLDs of 16 LDs.
+// Switches without a wire (the engine's own fake) whose LDs are bound already, and a state file that knows
+// it: what a manager with many compositions starts with. Each has 2 hosts with 250 vPPBs each and 32 MLDs of
+// 16 LDs.
 class BoundFabric {
   public:
     static constexpr int kMostBound = 500;  // of a switch
@@ -21,8 +22,8 @@ class BoundFabric {
     BoundFabric(boost::asio::io_context& io, int switches);
 
     enum class Hosts { kBoth, kSecond };
-    // Binds so many LDs of each switch (to one host 250 at most) and writes the state file with their compositions,
-    // all Online.
+    // Binds so many LDs of each switch (to one host 250 at most) and writes the state file with their
+    // compositions, all Online.
     Result<> bind(int each, const std::string& state, Hosts hosts = Hosts::kBoth);
     // A manager on that state file; not started.
     Result<std::unique_ptr<fm::Manager>> open(boost::asio::io_context& io, const std::string& state,

@@ -38,7 +38,8 @@ double processor_ms() {
 
 fm::Composition good(const fm::Outcome<fm::Composition>& outcome, fm::CompositionState state) {
     if (!outcome) throw std::runtime_error(outcome.error().detail);
-    if (outcome->state != state) throw std::runtime_error("a composition is " + std::string(to_string(outcome->state)));
+    if (outcome->state != state)
+        throw std::runtime_error("a composition is " + std::string(to_string(outcome->state)));
     return *outcome;
 }
 
@@ -72,12 +73,15 @@ class World {
         manager_ = *std::move(manager);
         manager_->start();
         // The first snapshot is not part of a cycle.
-        run_until([&] { return manager_->readiness().ready && std::filesystem::exists(state + ".snapshot"); });
+        run_until(
+            [&] { return manager_->readiness().ready && std::filesystem::exists(state + ".snapshot"); });
         for (int i = 0; i < kClients; ++i) {
             auto agent = std::make_shared<fm::FakeAgent>();
             agent->host = BoundFabric::host(i, 0);
-            boost::asio::co_spawn(io_, fm::follow(manager_.get(), alive_, agent, fabric_.switches()[static_cast<std::size_t>(i)]),
-                                  boost::asio::detached);
+            boost::asio::co_spawn(
+                io_,
+                fm::follow(manager_.get(), alive_, agent, fabric_.switches()[static_cast<std::size_t>(i)]),
+                boost::asio::detached);
         }
         (void)run();  // warms up
     }

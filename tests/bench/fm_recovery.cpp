@@ -1,8 +1,7 @@
 // fm-recovery: cold start with 100,000 compositions that are Online: from opening the state file (checked,
-// with the checksum of every row) to ready, which takes having read every switch. 200 switches without a wire,
-// all in one process. After ready all
-// compositions must still be Online. `store_seconds` is the share of opening and loading the state file; the
-// same for a damaged one, recovered from snapshot and log.
+// with the checksum of every row) to ready, which takes having read every switch. 200 switches without a
+// wire, all in one process. After ready all compositions must still be Online. `store_seconds` is the share
+// of opening and loading the state file; the same for a damaged one, recovered from snapshot and log.
 //
 //   bench_fm_recovery [SWITCHES]      with 500 compositions each
 #include <chrono>

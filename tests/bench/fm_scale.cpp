@@ -1,6 +1,7 @@
 // fm-scale: what a manager of 10,000 hosts, 2,000 devices and 100,000 logical devices takes: time for a
-// placement decision, for a page of the inventory, asked for over HTTP on the loopback, and memory; and what a
-// composition costs beside 1,000 and 100,000 others. The switches are in this process, and so is what they take.
+// placement decision, for a page of the inventory, asked for over HTTP on the loopback, and memory; and what
+// a composition costs beside 1,000 and 100,000 others. The switches are in this process, and so is what they
+// take.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

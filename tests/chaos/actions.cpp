@@ -83,8 +83,8 @@ class Chaos {
         world_.compose(host, granules, more);
     }
     std::string any_placement() {
-        static constexpr std::array kPolicies{R"("policy": "pack")", R"("policy": "spread", "max_devices": 2)",
-                                              R"("policy": "bandwidth")"};
+        static constexpr std::array kPolicies{
+            R"("policy": "pack")", R"("policy": "spread", "max_devices": 2)", R"("policy": "bandwidth")"};
         const int which = draw(0, static_cast<int>(kPolicies.size()) - 1);
         return fmt::format(R"(, "placement": {{{}, "reprovide": {}}}{})",
                            kPolicies[static_cast<std::size_t>(which)], one_in(2),

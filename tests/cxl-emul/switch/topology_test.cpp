@@ -105,7 +105,8 @@ TEST(Topology, HostOnTwoPortsIsRefused) {
 
 TEST(Topology, PortOfUnknownDeviceIsRefused) {
     EXPECT_EQ(complaint("{id: 3, device: sld0}", "{id: 3, device: sld7}"),
-              "rack.yaml:14:25: there is no device \"sld7\" under devices of switch0, nor under multi_headed_devices\n"
+              "rack.yaml:14:25: there is no device \"sld7\" under devices of switch0, nor under "
+              "multi_headed_devices\n"
               "rack.yaml:27:16: no port has device \"sld0\"");
 }
 

@@ -107,7 +107,8 @@ TEST(Alerts, AreOfDocumentedMetricsAndSayWhatToDo) {
     const auto each = [&](const char* pattern, auto check) {
         const std::regex regex(pattern);
         int found = 0;
-        for (auto it = std::sregex_iterator(rules.begin(), rules.end(), regex); it != std::sregex_iterator(); ++it, ++found)
+        for (auto it = std::sregex_iterator(rules.begin(), rules.end(), regex); it != std::sregex_iterator();
+             ++it, ++found)
             check((*it)[1].str());
         return found;
     };
@@ -120,7 +121,7 @@ TEST(Alerts, AreOfDocumentedMetricsAndSayWhatToDo) {
 }
 
 TEST_F(Metrics, LabelsComeFromSmallSetsWhateverClientsSend) {
-    const std::set<std::string> allowed{"code",   "command", "kind", "le",   "method", "program",
+    const std::set<std::string> allowed{"code",   "command", "kind", "le",     "method", "program",
                                         "result", "route",   "step", "switch", "version"};
     for (int i = 0; i < 50; ++i) {
         http::Request request;

@@ -3,9 +3,9 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-namespace memtide::http {
+namespace memtide {
 
-// Asynchronous operations answer {error, ...} instead of throwing.
+// Awaited operations answer {error, ...} instead of throwing.
 inline constexpr auto kNoThrow = boost::asio::as_tuple(boost::asio::use_awaitable);
 
-}  // namespace memtide::http
+}  // namespace memtide

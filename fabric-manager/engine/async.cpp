@@ -4,8 +4,6 @@
 
 namespace memtide::fm {
 
-namespace {}
-
 Signal::Signal(boost::asio::any_io_executor executor)
     : executor_(std::move(executor)), timers_(std::make_shared<Timers>()) {}
 

@@ -70,6 +70,11 @@ bool agent_let_go(const Part& p, const AgentView& agent) {
     return agent.region->state == ObservedState::kOffline || agent.region->state == ObservedState::kAbsent;
 }
 
+// What takes its place is chosen in the same step, among what the switch shows.
+Action not_erased(const Part& p, const SwitchView& fabric) {
+    return fabric.known ? act(kNotErased) : await_switch(p, fabric);
+}
+
 Action failing(const Part& p, const SwitchView& fabric) {
     // The reason is journaled; what is left is to undo the carve.
     const bool carved = p.carve && p.carve->done;
@@ -142,7 +147,7 @@ Action vanish(const Part& p, const SwitchView& fabric) {
 }
 
 Action when_onlining(const HostId& host, const Part& p, const SwitchView& fabric, const AgentView& agent) {
-    if (agent_found_it_not_erased(p, agent)) return act(kNotErased);
+    if (agent_found_it_not_erased(p, agent)) return not_erased(p, fabric);
     if (has_vanished(fabric)) return vanish(p, fabric);
     if (p.release_requested) return act(kStartDrain);
     if (agent_has_it_online(p, agent)) return act(kBecomeOnline);
@@ -162,7 +167,7 @@ Action when_online(const Part& p, const SwitchView& fabric, const AgentView& age
 }
 
 Action when_draining(const HostId& host, const Part& p, const SwitchView& fabric, const AgentView& agent) {
-    if (agent_found_it_not_erased(p, agent)) return act(kNotErased);
+    if (agent_found_it_not_erased(p, agent)) return not_erased(p, fabric);
     if (fabric.known && fabric.vppb != VppbView::kOurs && fabric.vppb != VppbView::kBusy)
         return act(kEnterErasing);
     if (p.forced || agent_let_go(p, agent)) return fabric.known ? act(kUnbind) : await_switch(p, fabric);

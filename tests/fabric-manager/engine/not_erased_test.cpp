@@ -305,18 +305,22 @@ TEST(NotErasedStep, ComesBeforeEverythingElseOfAPartThatIsComingUp) {
     agent.region = ObservedRegion{};
     agent.region->state = ObservedState::kFailed;
     agent.region->not_erased = {SerialNumber{7}};
+    SwitchView fabric;
+    fabric.known = true;
     for (const CompositionState state : {kOnlining, kDraining}) {
         part.state = state;
         for (const bool released : {false, true}) {
             part.release_requested = released;
-            EXPECT_EQ(next_step(HostId("host0"), part, SwitchView{}, agent).kind, ActionKind::kNotErased);
+            EXPECT_EQ(next_step(HostId("host0"), part, fabric, agent).kind, ActionKind::kNotErased);
+            // What takes its place is looked for at once.
+            EXPECT_EQ(next_step(HostId("host0"), part, SwitchView{}, agent).kind, ActionKind::kAwaitSwitch);
         }
         part.boot_id = "boot-1";
-        EXPECT_NE(next_step(HostId("host0"), part, SwitchView{}, agent).kind, ActionKind::kNotErased)
+        EXPECT_NE(next_step(HostId("host0"), part, fabric, agent).kind, ActionKind::kNotErased)
             << "the host may have written it itself";
         part.boot_id.clear();
         part.reason = Reason{"not-erased", ""};
-        EXPECT_NE(next_step(HostId("host0"), part, SwitchView{}, agent).kind, ActionKind::kNotErased)
+        EXPECT_NE(next_step(HostId("host0"), part, fabric, agent).kind, ActionKind::kNotErased)
             << "done already";
         part.reason.reset();
     }

@@ -346,6 +346,12 @@ class Core : public std::enable_shared_from_this<Core> {
     // --- heal.cpp ---
     // Looks for memory in place of what compositions have lost, where their policy says so.
     void heal_all();
+    // Parts in the place of others, and where they are, as words.
+    struct Substitute {
+        std::vector<PartId> parts;  // claimed; none when they could not be
+        std::string where;
+    };
+    Substitute add_substitute(Composition& c, Plan plan, bool replacement);
     Async<> heal(EntryPtr entry);
 
     // --- flaps.cpp ---

@@ -14,6 +14,23 @@ void Core::heal_all() {
     }
 }
 
+Core::Substitute Core::add_substitute(Composition& c, Plan plan, bool replacement) {
+    const std::uint32_t first = c.next_part;
+    add_parts(c, std::move(plan), now());
+    Substitute result;
+    for (Part& part : c.parts) {
+        if (part.number < first) continue;
+        part.replacement = replacement;
+        result.where += fmt::format("{}{} of {}", result.where.empty() ? "" : ", ", format_bytes(part.size),
+                                    part.memory.device.value);
+        result.parts.push_back({c.id, part.number});
+    }
+    if (inventory_.claim(c)) return result;
+    std::erase_if(c.parts, [&](const Part& part) { return part.number >= first; });
+    std::erase_if(c.steps, [&](const Step& step) { return step.part >= first; });
+    return {};
+}
+
 Async<> Core::heal(EntryPtr entry) {
     struct Healing {
         Entry& entry;
@@ -30,27 +47,16 @@ Async<> Core::heal(EntryPtr entry) {
             refused = plan.error().detail;
             return false;
         }
-        const std::uint32_t first = c.next_part;
         forget_ended_parts(entry, c);
-        add_parts(c, *std::move(plan), now());
-        std::string where;
-        for (Part& part : c.parts) {
-            if (part.number < first) continue;
-            part.replacement = true;
-            where += fmt::format("{}{} of {}", where.empty() ? "" : ", ", format_bytes(part.size),
-                                 part.memory.device.value);
-            claimed.push_back({c.id, part.number});
-        }
-        if (!inventory_.claim(c)) {
-            claimed.clear();
-            return false;
-        }
+        Substitute substitute = add_substitute(c, *std::move(plan), true);
+        if (substitute.parts.empty()) return false;
+        claimed = std::move(substitute.parts);
         if (c.phase_started == Time{}) c.phase_started = now();
         Event event;
         event.type = "composition.reprovided";
         event.composition = c.id;
         event.host = c.host;
-        event.detail = "what it lost is replaced by " + where;
+        event.detail = "what it lost is replaced by " + substitute.where;
         draft.events.push_back(std::move(event));
         return true;
     };

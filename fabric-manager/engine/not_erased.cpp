@@ -42,10 +42,9 @@ Async<Core::Progress> Core::not_erased_step(PartRef ref) {
                             "(of the host, or of this manager): it is erased again"};
         quarantined = proven && part.serial.value != 0;
         end_step(draft.c, part.number, "online", now(), part.reason->code);
-        if (quarantined)
+        if (quarantined) {
             draft.quarantine = {part.serial, part.size,
                                 std::string(QuarantineRecord::kNotErased) + part.reason->detail};
-        if (quarantined) {
             Event event = event_about(draft, part, "ld.quarantined");
             event.code = part.reason->code;
             event.detail = fmt::format("LD {}: {}", part.memory.ld.value, part.reason->detail);
@@ -85,27 +84,13 @@ std::vector<PartId> Core::replace_not_erased(Draft& draft, Bytes missing) {
         draft.part().reason->detail += "; nothing can take its place: " + plan.error().detail;
         return {};
     }
-    const std::uint32_t first = c.next_part;
-    add_parts(c, *std::move(plan), now());
-    std::vector<PartId> added;
-    std::string where;
-    for (Part& part : c.parts) {
-        if (part.number < first) continue;
-        part.replacement = replacement;
-        where += fmt::format("{}{} of {}", where.empty() ? "" : ", ", format_bytes(part.size),
-                             part.memory.device.value);
-        added.push_back({c.id, part.number});
-    }
-    if (!inventory_.claim(c)) {
-        std::erase_if(c.parts, [&](const Part& part) { return part.number >= first; });
-        std::erase_if(c.steps, [&](const Step& step) { return step.part >= first; });
-        return {};
-    }
+    Substitute substitute = add_substitute(c, *std::move(plan), replacement);
+    if (substitute.parts.empty()) return {};
     Event event = event_about(draft, draft.part(), "composition.reprovided");
     event.code = draft.part().reason->code;
-    event.detail = "memory that it cannot use is replaced by " + where;
+    event.detail = "memory that it cannot use is replaced by " + substitute.where;
     draft.events.push_back(std::move(event));
-    return added;
+    return std::move(substitute.parts);
 }
 
 // --- Lifting ---

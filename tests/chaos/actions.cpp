@@ -19,7 +19,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::array kHostFaults{"reboot",          "agent-dies",          "silence",
                                  "refuses-online",  "refuses-offline",     "late-reports",
                                  "lies-about-size", "reports-for-another", "link-down"};
-constexpr int kDevices = 2;
 
 class Chaos {
   public:
@@ -46,7 +45,7 @@ class Chaos {
     std::string any_host() { return fmt::format("host{}", draw(0, world_.options().hosts - 1)); }
     std::string any_switch() { return fmt::format("switch{}", draw(0, world_.options().switches - 1)); }
     std::string any_device() {
-        return fmt::format("dev-{}-{}", draw(0, world_.options().switches - 1), draw(0, kDevices - 1));
+        return fmt::format("dev-{}-{}", draw(0, world_.options().switches - 1), draw(0, kChaosDevices - 1));
     }
 
     void take_action() {

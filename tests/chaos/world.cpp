@@ -14,7 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int kDevices = 2;
 constexpr int kLds = 16;
 constexpr std::uint64_t kGranule = 256ULL << 20;
 
@@ -32,7 +31,7 @@ World::World(const ChaosOptions& options)
     fleet_.emplace(
         start_fleet(folder_, {.hosts = options.hosts,
                               .switches = options.switches,
-                              .devices = kDevices,
+                              .devices = kChaosDevices,
                               .options = {"--seed=" + std::to_string(options.seed), "--online-delay=exp:5ms",
                                           "--offline-delay=0ms..20ms", "--report-delay=0ms..5ms",
                                           "--bind-time=1ms", "--erase-time=2ms"}}));
@@ -40,7 +39,7 @@ World::World(const ChaosOptions& options)
 }
 
 std::uint64_t World::capacity() const {
-    return kGranule * kLds * kDevices * static_cast<std::uint64_t>(options_.switches);
+    return kGranule * kLds * kChaosDevices * static_cast<std::uint64_t>(options_.switches);
 }
 
 void World::wrong(std::string what) {

@@ -17,6 +17,8 @@
 
 namespace memtide::test {
 
+inline constexpr int kChaosDevices = 2;  // behind each switch
+
 struct ChaosOptions {
     std::uint64_t seed = 1;
     std::chrono::seconds time{40};

@@ -2,6 +2,7 @@
 option(MEMTIDE_BUILD_TESTS "Build unit, integration and benchmark programs" ON)
 option(MEMTIDE_BUILD_FUZZERS "Build libFuzzer targets (needs clang)" OFF)
 option(MEMTIDE_UNITY "Compile the files of a target several at a time: builds from nothing are twice as fast" OFF)
+option(MEMTIDE_LTO "Optimise programs as a whole when they are linked; tests are linked as usual" OFF)
 set(MEMTIDE_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")
 
 set(CMAKE_CXX_STANDARD 23)
@@ -33,6 +34,12 @@ if(MEMTIDE_UNITY)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
   # Unnamed namespaces of several files in one: gcc takes what uses them for something from a header.
   add_compile_options(-Wno-subobject-linkage)
+endif()
+if(MEMTIDE_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Objects have both: what the linker optimises, and plain code, so that a test program is linked in a second.
+  add_compile_options(-flto=auto -ffat-lto-objects)
+  add_link_options(-fno-lto)
+  set(MEMTIDE_PROGRAM_LINK_OPTIONS -flto=auto)
 endif()
 if(MEMTIDE_SANITIZE)
   add_compile_options(-fsanitize=${MEMTIDE_SANITIZE} -fno-omit-frame-pointer)

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
@@ -15,6 +17,24 @@ namespace memtide::json {
 namespace {
 
 namespace bj = boost::json;
+
+// A set of names; most objects have few members, and those are found faster side by side.
+class Names {
+  public:
+    // False when it is there already.
+    bool insert(const std::string& name) {
+        if (!many_.empty()) return many_.insert(name).second;
+        if (std::ranges::find(few_, name) != few_.end()) return false;
+        few_.push_back(name);
+        if (few_.size() == kFew) many_.insert(few_.begin(), few_.end());
+        return true;
+    }
+
+  private:
+    static constexpr std::size_t kFew = 16;
+    std::vector<std::string> few_;
+    std::set<std::string> many_;
+};
 
 // What the DOM parser of Boost.JSON lets pass, it keeps the last of: a member given twice means that the
 // sender and the reader may not agree on what was asked. So the events are taken here.
@@ -53,7 +73,7 @@ class Builder {
     bool on_key(bj::string_view part, std::size_t, bj::error_code& error) {
         key_.append(part.data(), part.size());
         stack_.push_key(part);
-        if (!members_.back().insert(key_).second)
+        if (!members_.back().insert(key_))
             return refuse(fmt::format("the member \"{}\" is given twice", key_), error);
         key_.clear();
         return true;
@@ -99,7 +119,7 @@ class Builder {
     }
 
     bj::value_stack stack_;
-    std::vector<std::set<std::string, std::less<>>> members_;  // of each object that is open
+    std::vector<Names> members_;  // of each object that is open
     std::string key_;
     std::string complaint_;
 };

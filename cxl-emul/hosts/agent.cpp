@@ -28,6 +28,7 @@ constexpr std::chrono::seconds kPatience{90};
 constexpr Microseconds kFirstPause = 50ms;
 constexpr Microseconds kLongestPause = 2s;
 constexpr Microseconds kLate = 2s;
+constexpr Microseconds kSettle = 500ms;  // that what is no news waits for what is
 constexpr std::chrono::hours kForever{1};
 constexpr unsigned kOk = 200;
 constexpr unsigned kNoContent = 204;
@@ -152,22 +153,24 @@ asio::awaitable<void> Agent::ask(Self self, std::unique_ptr<http::Client> client
 // --- Acting and reporting ---
 
 asio::awaitable<void> Agent::act(Self self) {
-    bool told = false;
+    std::optional<HostModel::Time> to_tell;  // by when; nullopt: nothing
     Microseconds pause = kFirstPause;
     for (;;) {
-        if (self->model_.advance(HostModel::Clock::now())) told = false;
-        if (!told && self->network_) {
-            told = true;  // what changes from here on is another report's
+        const HostModel::Time now = HostModel::Clock::now();
+        if (self->model_.advance(now) && !to_tell) to_tell = now + kSettle;
+        if (to_tell && self->network_ && (self->model_.has_news() || *to_tell <= now)) {
+            to_tell.reset();  // what changes from here on is another report's
             if (co_await self->report()) {
                 pause = kFirstPause;
             } else {
-                told = false;
+                self->model_.report_again();
                 co_await self->sleep(pause);
                 pause = std::min(pause * 2, kLongestPause);
             }
             continue;
         }
-        const auto due = self->model_.next_due();
+        auto due = self->model_.next_due();
+        if (to_tell && self->network_ && (!due || *to_tell < *due)) due = to_tell;
         self->awake_.expires_at(due ? *due : HostModel::Clock::now() + kForever);
         boost::system::error_code woken;
         co_await self->awake_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
@@ -180,6 +183,7 @@ asio::awaitable<bool> Agent::report() {
     if (model_.faults().has(HostFault::kLateReports)) delay += kLate;
     // What is true when the report is written is what is sent, however late.
     std::string body = model_.observed();
+    model_.told();
     const bool names_any = model_.wanted_count() != 0;
     if (delay.count() > 0) co_await sleep(delay);
     // A report that names nothing is nobody's.

@@ -89,7 +89,7 @@ void HostModel::reboot() {
     }
     wanted_ = {};
     used_.clear();
-    changed_ = true;
+    report_again();
 }
 
 // What nobody has asked for yet, or any more, can wait for the next report.
@@ -117,6 +117,8 @@ void HostModel::want(WantedState wanted) {
         });
     });
     changed_ = true;
+    // Nothing is taken from it before it says that it has seen that it shall let go.
+    news_ = news_ || !std::ranges::all_of(wanted_.regions, &Wanted::online);
 }
 
 const Wanted* HostModel::wanted_of(SerialNumber serial) const {
@@ -200,7 +202,10 @@ bool HostModel::advance(Time now) {
     bool moved = std::exchange(changed_, false);
     for (auto& [serial, slot] : devices_) {
         const Wanted* wanted = wanted_of(serial);
+        const Use before = slot.use;
         while (wanted != nullptr && step(slot, *wanted, now)) moved = true;
+        // Memory that arrives while nobody wants it is not waited for.
+        if (slot.use != before && (before != Use::kFound || slot.use != Use::kOffline)) news_ = true;
     }
     return moved;
 }

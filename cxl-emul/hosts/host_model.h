@@ -76,12 +76,16 @@ class HostModel {
     void want(WantedState wanted);
     // Does what is due at `now`. True when there is something new to report.
     bool advance(Time now);
+    // Whether the manager waits for what would be reported; what it does not wait for may wait for that.
+    [[nodiscard]] bool has_news() const { return news_; }
     // When advance() has something to do next.
     [[nodiscard]] std::optional<Time> next_due() const;
     // Makes advance() say that there is something to report: the manager may have forgotten.
-    void report_again() { changed_ = true; }
+    void report_again() { changed_ = news_ = true; }
     // The body of PUT observed.
     [[nodiscard]] std::string observed() const;
+    // What is true now is on its way: no news any more.
+    void told() { news_ = false; }
     [[nodiscard]] std::chrono::microseconds draw_report_delay() { return delays_.report.draw(random_); }
 
     [[nodiscard]] std::string boot_id() const;
@@ -120,6 +124,7 @@ class HostModel {
     std::uint64_t boots_ = 1;
     std::uint64_t stamps_ = 0;
     bool changed_ = true;
+    bool news_ = true;
 };
 
 }  // namespace memtide::emul

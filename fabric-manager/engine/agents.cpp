@@ -66,8 +66,8 @@ std::string contradiction(const Composition& c, const ObservedRegion& seen) {
         known.push_back(part.serial);
         all_known = all_known && part.serial.value != 0;
     }
-    if (known.empty()) return fmt::format("composition {} has no region {}", c.id.value, seen.id.number);
-    if (!all_known) return {};
+    // A region that has ended is forgotten by a resize, perhaps before its agent has been told.
+    if (known.empty() || !all_known) return {};
     std::vector<SerialNumber> told = seen.serials;
     told.insert(told.end(), seen.not_erased.begin(), seen.not_erased.end());
     for (const SerialNumber serial : told)

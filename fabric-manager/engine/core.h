@@ -129,6 +129,7 @@ struct AgentState {
     std::set<CompositionId> active;   // compositions of the host that have not ended
     std::uint64_t next_revision = 0;  // of the desired state; the published one is Host::revision
     Signal changed;                   // of the published revision
+    bool to_be_told = false;          // in a moment, that `changed` is so
 };
 
 // A device that cannot be used, and why, as an event says it.
@@ -218,10 +219,16 @@ class Core : public std::enable_shared_from_this<Core> {
     // nothing to do after all. Errors are the store's; then nothing is shown.
     Async<Result<>> journal(EntryPtr entry, Change change, std::uint32_t number = 0);
     Async<Result<>> apply(Mutation mutation);
-    void publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revision);
+    // A new revision of a host's desired state, 0 when it has none.
+    struct HostNews {
+        std::uint64_t revision = 0;
+        bool to_do = false;  // not just regions that it has nothing to do with any more
+    };
+    void publish(const EntryPtr& entry, Draft draft, HostNews host_news);
     void publish_parts(const EntryPtr& entry, const Composition& before);
     void add_entry(const EntryPtr& entry);
-    std::uint64_t tell_agent(const Composition& before, Draft& draft, Mutation& mutation);
+    HostNews tell_agent(const Composition& before, Draft& draft, Mutation& mutation);
+    void tell_agent_later(const HostId& host);
     void account(const EntryPtr& entry, Composition& c) const;
     void end_of_life(const EntryPtr& entry);
     void end_of_part(const PartId& id, const Part& part);

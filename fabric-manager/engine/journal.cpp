@@ -14,6 +14,12 @@ namespace memtide::fm {
 
 namespace asio = boost::asio;
 
+namespace {
+
+constexpr std::chrono::milliseconds kLateNews{250};
+
+}  // namespace
+
 Async<Result<>> Core::apply(Mutation mutation) {
     if (!store_) co_return fail(ErrorCode::kCancelled, "the manager is stopping");
     // Ids follow the order of the calls, and so does the store.
@@ -55,11 +61,12 @@ std::optional<std::string> forbidden_step(const Composition& before, const Compo
 
 }  // namespace
 
-// Gives the host's desired state a new revision when the change shows in it; 0 when it does not.
-std::uint64_t Core::tell_agent(const Composition& before, Draft& draft, Mutation& mutation) {
+// Gives the host's desired state a new revision when the change shows in it.
+Core::HostNews Core::tell_agent(const Composition& before, Draft& draft, Mutation& mutation) {
     const std::vector<DesiredRegion> old =
         before.revision == 0 ? std::vector<DesiredRegion>{} : desired_regions(before);
-    if (old == desired_regions(draft.c)) return 0;
+    const std::vector<DesiredRegion> wanted = desired_regions(draft.c);
+    if (old == wanted) return {};
     const std::uint64_t revision = ++agents_.at(draft.c.host)->next_revision;
     mutation.hosts.push_back({draft.c.host, revision});
     // Whoever shall let go of a part must have seen that.
@@ -68,7 +75,20 @@ std::uint64_t Core::tell_agent(const Composition& before, Draft& draft, Mutation
         const Part* was = before.part(part.number);
         if (was == nullptr || was->state != CompositionState::kDraining) part.offline_revision = revision;
     }
-    return revision;
+    const auto is_new = [&](const DesiredRegion& one) { return std::ranges::find(old, one) == old.end(); };
+    return {revision, std::ranges::any_of(wanted, is_new)};
+}
+
+// For what an agent has nothing to do about: with the next change, or after a moment.
+void Core::tell_agent_later(const HostId& host) {
+    if (std::exchange(agents_.at(host)->to_be_told, true)) return;
+    auto later = [](std::shared_ptr<Core> self, HostId id) -> Async<> {
+        co_await self->pause_us(kLateNews);
+        AgentState& agent = *self->agents_.at(id);
+        agent.to_be_told = false;
+        agent.changed.notify_all();
+    };
+    spawn(later(shared_from_this(), host));
 }
 
 // A composition that is bound at once was Pending all the same.
@@ -105,7 +125,7 @@ Async<Result<>> Core::journal(EntryPtr entry, Change change, std::uint32_t numbe
     }
 
     Mutation mutation;
-    const std::uint64_t host_revision = tell_agent(before, draft, mutation);
+    const HostNews host_news = tell_agent(before, draft, mutation);
     if (moved) add_state_events(before, draft, mutation);
     for (Event& event : draft.events) {
         event.time = draft.c.updated;
@@ -125,7 +145,7 @@ Async<Result<>> Core::journal(EntryPtr entry, Change change, std::uint32_t numbe
     Result<> durable = co_await apply(std::move(mutation));
     if (!durable) co_return durable;
     point("journaled", state);
-    publish(entry, std::move(draft), host_revision);
+    publish(entry, std::move(draft), host_news);
     co_return durable;
 }
 
@@ -143,7 +163,7 @@ void Core::account(const EntryPtr& entry, Composition& c) const {
     c.phase_waited_ms = 0;
 }
 
-void Core::publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revision) {
+void Core::publish(const EntryPtr& entry, Draft draft, HostNews host_news) {
     note_memory(draft);
     const Composition before = std::exchange(entry->c, std::move(draft.c));
     const Composition& c = entry->c;
@@ -162,10 +182,13 @@ void Core::publish(const EntryPtr& entry, Draft draft, std::uint64_t host_revisi
         }
         if (is_end(c.state)) end_of_life(entry);
     }
-    if (host_revision != 0) {
+    if (host_news.revision != 0) {
         Host* host = inventory_.host(c.host);
-        host->revision = std::max(host->revision, host_revision);
-        agents_.at(c.host)->changed.notify_all();
+        host->revision = std::max(host->revision, host_news.revision);
+        if (host_news.to_do)
+            agents_.at(c.host)->changed.notify_all();
+        else
+            tell_agent_later(c.host);
     }
     if (c.state == CompositionState::kDegraded && c.placement.reprovide) {
         if (degraded_.insert(c.id).second) heal_all();

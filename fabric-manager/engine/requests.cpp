@@ -117,7 +117,7 @@ PlacementRequest Core::with_defaults(CompositionRequest& request) const {
 }
 
 PlacementRequest Core::placement_request(const CompositionRequest& request) const {
-    const Bytes capacity = config_.reserve_percent == 0 ? Bytes{} : inventory_.pool().capacity;
+    const Bytes capacity = config_.reserve_percent == 0 ? Bytes{} : inventory_.totals().capacity;
     return {request.host,
             request.size,
             request.placement,

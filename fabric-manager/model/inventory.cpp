@@ -48,14 +48,15 @@ void Inventory::apply(const SwitchId& id, const SwitchReading& reading) {
     entry.inventoried = true;
     for (Port& port : entry.ports) {
         auto found = at_port_.find({id, port.id});
-        if (found != at_port_.end()) port.device = found->second;
+        if (found != at_port_.end()) port.device = found->second->id;
     }
     for (Vcs& vcs : entry.vcss) {
         const Host* host = host_at(id, vcs.id);
         if (host != nullptr) vcs.host = host->id;
     }
-    for (const PartId& part : claims_at_[id])
-        if (Vppb* own = find_vppb(claims_.at(part).where)) own->owner = part;
+    for (auto it = claims_at_.lower_bound({id, 0, 0}); it != claims_at_.end() && it->first.switch_id == id;
+         ++it)
+        if (Vppb* own = find_vppb(it->first)) own->owner = it->second;
     rebind(id);
 }
 
@@ -69,10 +70,10 @@ Result<DeviceId> Inventory::apply(const SwitchId& id, const DeviceReading& readi
             if (before != at_port_.end()) device_gone(id, reading.port);
             return std::unexpected(*std::move(wrong));
         }
-    if (before != at_port_.end() && before->second != name) device_gone(id, reading.port);
+    if (before != at_port_.end() && before->second->id != name) device_gone(id, reading.port);
 
-    sums_.erase(name);
     Device& device = devices_[name];
+    forget_sums(device);
     const std::size_t lds_before = device.lds.size();
     const bool new_here = !at_port_.contains({id, reading.port});
     device.id = name;
@@ -83,16 +84,16 @@ Result<DeviceId> Inventory::apply(const SwitchId& id, const DeviceReading& readi
     attach_head(device, id, reading);
     device.present = true;
     read_lds(device, reading);
-    at_port_[{id, reading.port}] = name;
+    at_port_[{id, reading.port}] = &device;
     Switch& owner = switches_[id];
     for (Port& port : owner.ports)
         if (port.id == reading.port) port.device = name;
     if (lds_before != device.lds.size())
-        for (const auto& [at, parts] : claims_at_) {
+        for (auto it = claims_on_.lower_bound({name, LdId{0}});
+             it != claims_on_.end() && it->first.device == name; ++it) {
+            const Claim& claim = claims_.at(it->second);
             // Parts of a device with one head are where it is.
-            if (at != id && !device.is_multi_headed()) continue;
-            for (const PartId& part : parts)
-                if (claims_.at(part).memory.device == name) mark(part, claims_.at(part));
+            if (claim.where.switch_id == id || device.is_multi_headed()) mark(it->second, claim);
         }
     rebind(id, reading.port, reading.port);
     if (new_here && device.is_multi_headed()) forget_clean(name);
@@ -120,15 +121,15 @@ void Inventory::apply(const SwitchId& id, std::uint8_t vcs, const std::vector<Vp
 
 LogicalDevice* Inventory::bound_ld(const SwitchId& id, const Vppb& vppb) {
     const Binding binding = binding_of(id, vppb);
-    if (binding.ld != nullptr) sums_.erase(binding.device->id);
+    if (binding.ld != nullptr) forget_sums(*binding.device);
     return const_cast<LogicalDevice*>(binding.ld);
 }
 
 void Inventory::device_gone(const SwitchId& id, std::uint8_t port) {
     const auto found = at_port_.find({id, port});
     if (found == at_port_.end()) return;
-    sums_.erase(found->second);
-    Device& device = devices_[found->second];
+    Device& device = *found->second;
+    forget_sums(device);
     const Head* head = device.head_at(id, port);
     for (LogicalDevice& ld : device.lds) {
         if (!is_reached(ld, head)) continue;
@@ -162,8 +163,10 @@ void Inventory::switch_down(const SwitchId& id, std::string error) {
     entry.error = std::move(error);
 }
 
+void Inventory::forget_sums(const Device& device) { changed_.insert(&device); }
+
 void Inventory::forget_sums(const SwitchId& id) {
-    for (const Device* device : devices_behind(id)) sums_.erase(device->id);
+    for (const Device* device : devices_behind(id)) forget_sums(*device);
 }
 
 // Derives from the vPPBs of a switch where its devices' LDs are bound.
@@ -181,13 +184,12 @@ void Inventory::rebind(const SwitchId& id, std::uint8_t first, std::uint8_t last
     }
     for (auto it = at_port_.lower_bound({id, first}); it != at_port_.end() && it->first.first == id; ++it) {
         if (it->first.second > last) break;
-        const DeviceId& name = it->second;
-        sums_.erase(name);
-        Device& device = devices_[name];
+        Device& device = *it->second;
+        forget_sums(device);
         const Head* head = device.head_at(id, it->first.second);
         for (LogicalDevice& ld : device.lds) {
             if (!is_reached(ld, head)) continue;
-            const auto at = bound.find(LdAddress{name, ld.id});
+            const auto at = bound.find(LdAddress{device.id, ld.id});
             ld.bound_at = at == bound.end() ? std::nullopt : std::optional(at->second);
             settle(ld);
         }
@@ -233,15 +235,14 @@ Result<> Inventory::check_claim(const PartId& id, const Claim& claim) const {
 
 // What has not been seen yet can only be told apart by the other claims.
 Result<> Inventory::check_unseen(const PartId& id, const Claim& claim) const {
-    const auto here = claims_at_.find(claim.where.switch_id);
-    if (here == claims_at_.end()) return {};
-    for (const PartId& other : here->second) {
-        const Claim& theirs = claims_.at(other);
-        if (other != id && (theirs.where == claim.where || theirs.memory == claim.memory))
-            return fail(ErrorCode::kConflict,
-                        fmt::format("composition {} has the same LD or vPPB", other.composition.value));
-    }
-    return {};
+    const auto taken = [&](const auto& claims, const auto& what) -> Result<> {
+        const auto found = claims.find(what);
+        if (found == claims.end() || found->second == id) return {};
+        return fail(ErrorCode::kConflict,
+                    fmt::format("composition {} has the same LD or vPPB", found->second.composition.value));
+    };
+    if (Result<> ok = taken(claims_at_, claim.where); !ok) return ok;
+    return taken(claims_on_, claim.memory);
 }
 
 void Inventory::mark(const PartId& id, const Claim& claim) {
@@ -264,7 +265,8 @@ Result<> Inventory::claim(const Composition& composition, const Part& part) {
     release(id);
     if (Vppb* bridge = find_vppb(claim.where)) bridge->owner = id;
     mark(id, claim);
-    claims_at_[claim.where.switch_id].insert(id);
+    claims_at_[claim.where] = id;
+    claims_on_[claim.memory] = id;
     claims_for_[claim.host].insert(id);
     claims_[id] = std::move(claim);
     return {};
@@ -290,7 +292,8 @@ void Inventory::release(const PartId& id) {
     if (found == claims_.end()) return;
     const Claim claim = std::move(found->second);
     claims_.erase(found);
-    claims_at_[claim.where.switch_id].erase(id);
+    claims_at_.erase(claim.where);
+    claims_on_.erase(claim.memory);
     claims_for_[claim.host].erase(id);
     Vppb* bridge = find_vppb(claim.where);
     if (bridge != nullptr && bridge->owner == id) bridge->owner.reset();
@@ -374,7 +377,7 @@ void Inventory::forget_clean(const SwitchId& id) {
 std::vector<const Device*> Inventory::devices_behind(const SwitchId& id) const {
     std::vector<const Device*> devices;
     for (auto it = at_port_.lower_bound({id, 0}); it != at_port_.end() && it->first.first == id; ++it) {
-        const Device& device = devices_.at(it->second);
+        const Device& device = *it->second;
         // Another head of it may be at the same switch.
         if (device.is_multi_headed() && std::ranges::find(devices, &device) != devices.end()) continue;
         devices.push_back(&device);
@@ -458,13 +461,15 @@ const Device* Inventory::device(const DeviceId& id) const {
 
 const Device* Inventory::device_at(const SwitchId& id, std::uint8_t port) const {
     const auto found = at_port_.find({id, port});
-    return found == at_port_.end() ? nullptr : device(found->second);
+    return found == at_port_.end() ? nullptr : found->second;
 }
 
 // For those who change it.
 LogicalDevice* Inventory::find_ld(const LdAddress& address) {
-    sums_.erase(address.device);
-    return const_cast<LogicalDevice*>(ld(address));
+    const auto found = devices_.find(address.device);
+    if (found == devices_.end()) return nullptr;
+    forget_sums(found->second);
+    return const_cast<LogicalDevice*>(find_in(found->second, address.ld));
 }
 const LogicalDevice* Inventory::ld(const LdAddress& address) const {
     const auto found = devices_.find(address.device);

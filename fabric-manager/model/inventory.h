@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "common/base/error.h"
@@ -50,6 +51,10 @@ DeviceId device_id(DeviceKind kind, SerialNumber serial, const SwitchId& switch_
 // An LD or vPPB has at most one claim, which is what keeps memory from being given to two hosts.
 class Inventory {
   public:
+    Inventory() = default;
+    Inventory(Inventory&&) = default;  // not copied: it points into itself
+    Inventory& operator=(Inventory&&) = default;
+
     // --- Set-up ---
     void add_switch(SwitchId id, std::string address);
     void add_host(HostId id, std::vector<HostAttachment> attach);
@@ -119,6 +124,12 @@ class Inventory {
     [[nodiscard]] Pool pool() const;
     // The same for one device; kept until something of the device changes.
     [[nodiscard]] const PoolDevice& sums(const Device& device) const;
+    // Of all devices that are present; looks only at those that changed since it was asked last.
+    struct Totals {
+        Bytes capacity;
+        Bytes free;
+    };
+    [[nodiscard]] Totals totals() const;
 
     // What was given to a part.
     struct Claim {
@@ -145,6 +156,7 @@ class Inventory {
                                                      const Device& known) const;
     void attach_head(Device& device, const SwitchId& id, const DeviceReading& reading);
     void read_lds(Device& device, const DeviceReading& reading);
+    void forget_sums(const Device& device);
     void forget_sums(const SwitchId& id);
     // Of the devices at these ports.
     void rebind(const SwitchId& id, std::uint8_t first = 0, std::uint8_t last = 255);
@@ -157,11 +169,19 @@ class Inventory {
     std::map<DeviceId, Device> devices_;
     std::map<HostId, Host> hosts_;
     std::map<HostAttachment, HostId> host_at_;
-    std::map<std::pair<SwitchId, std::uint8_t>, DeviceId> at_port_;
+    std::map<std::pair<SwitchId, std::uint8_t>, Device*> at_port_;  // in devices_, where nothing is erased
     std::map<PartId, Claim> claims_;
-    std::map<SwitchId, std::set<PartId>> claims_at_;  // the same by switch
-    std::map<HostId, std::set<PartId>> claims_for_;   // and by host
-    mutable std::unordered_map<DeviceId, PoolDevice> sums_;
+    std::map<VppbAddress, PartId> claims_at_;        // the same by place,
+    std::map<LdAddress, PartId> claims_on_;          // by memory
+    std::map<HostId, std::set<PartId>> claims_for_;  // and by host
+    // Sums of each device, of the changed ones as they were, and the totals of just these.
+    struct Sums {
+        PoolDevice device;
+        Totals counted;
+    };
+    mutable std::unordered_map<const Device*, Sums> sums_;
+    mutable std::unordered_set<const Device*> changed_;
+    mutable Totals totals_;
 };
 
 // How much of the device could be one part of a composition now, through this head of a multi-headed one

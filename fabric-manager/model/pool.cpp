@@ -124,9 +124,20 @@ PoolDevice sum(const Device& device, Offer offer) {
 }  // namespace
 
 const PoolDevice& Inventory::sums(const Device& device) const {
-    const auto found = sums_.find(device.id);
-    if (found != sums_.end()) return found->second;
-    return sums_[device.id] = sum(device, offer_of(device, switches_));
+    Sums& known = sums_[&device];
+    if (changed_.erase(&device) == 0) return known.device;
+    totals_.capacity -= known.counted.capacity;
+    totals_.free -= known.counted.free;
+    known.device = sum(device, offer_of(device, switches_));
+    known.counted = device.present ? Totals{known.device.capacity, known.device.free} : Totals{};
+    totals_.capacity += known.counted.capacity;
+    totals_.free += known.counted.free;
+    return known.device;
+}
+
+Inventory::Totals Inventory::totals() const {
+    while (!changed_.empty()) (void)sums(**changed_.begin());
+    return totals_;
 }
 
 Pool Inventory::pool() const {
@@ -170,10 +181,17 @@ void check_devices(const Inventory& inventory, std::vector<std::string>& wrong) 
                     fmt::format("LD {} of {} and its vPPB have different owners", ld.id.value, id.value));
         }
         if (used > device.size) wrong.push_back(fmt::format("the LDs of {} are larger than it is", id.value));
+        const PoolDevice now = sum(device, offer_of(device, inventory.switches()));
+        const PoolDevice& kept = inventory.sums(device);
+        if (now.free != kept.free || now.composed != kept.composed || now.largest_free != kept.largest_free)
+            wrong.push_back(fmt::format("{} has other sums than are kept of it", id.value));
     }
     const Pool pool = inventory.pool();
     if (pool.free + pool.composed + pool.quarantined + pool.foreign != pool.capacity)
         wrong.push_back("the capacity does not add up");
+    if (const Inventory::Totals totals = inventory.totals();
+        totals.free != pool.free || totals.capacity != pool.capacity)
+        wrong.push_back("the totals are not those of the devices");
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ void explain(const Candidates& candidates, const PlacementRequest& request,
 
 Outcome<> check_reserve(const Inventory& inventory, const PlacementRequest& request) {
     if (request.reserve.value == 0 || request.policy.use_reserve) return {};
-    const Bytes free = inventory.pool().free;
+    const Bytes free = inventory.totals().free;
     if (free >= request.size + request.reserve) return {};
     return refuse(
         problem::kReserved,

@@ -21,11 +21,17 @@ constexpr std::size_t kLongestText = 512;     // of what a client chose
 std::string time_text(Time time) {
     const auto since = std::chrono::floor<std::chrono::milliseconds>(time).time_since_epoch();
     const std::time_t whole = std::chrono::floor<std::chrono::seconds>(since).count();
-    std::tm utc{};
-    gmtime_r(&whole, &utc);
-    std::array<char, 32> text{};
-    const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
-    return fmt::format("{}.{:03}Z", std::string_view(text.data(), size), since.count() % 1000);
+    // Most lines are of the second of the line before.
+    thread_local std::time_t last = -1;
+    thread_local std::string text;
+    if (whole != last) {
+        std::tm utc{};
+        gmtime_r(&whole, &utc);
+        std::array<char, 32> date{};
+        text.assign(date.data(), std::strftime(date.data(), date.size(), "%Y-%m-%dT%H:%M:%S", &utc));
+        last = whole;
+    }
+    return fmt::format("{}.{:03}Z", text, since.count() % 1000);
 }
 
 // What clients chose need not be UTF-8, nor short.

@@ -180,17 +180,22 @@ void Gate::begin(Passage& passage) {
                           "the audit log cannot be written, and without it nothing is changed; reads go on"));
 }
 
+metrics::Counter& Gate::decisions(const AuditRecord& record) {
+    metrics::Counter*& known = decisions_[{record.allowed, record.role}];
+    if (known == nullptr)
+        known = &metrics_.counter("memtide_auth_decisions_total", "Requests by what was decided about them.",
+                                  {{"decision", record.allowed ? "allowed" : "refused"},
+                                   {"role", record.role.empty() ? "none" : record.role}});
+    return *known;
+}
+
 void Gate::leave(const Passage& passage, const http::Response& response) {
     AuditResult result;
     result.status = response.status;
     result.code = code_of(response);
     if (const auto location = response.headers.find("Location"); location != response.headers.end())
         result.object = location->second;
-    metrics_
-        .counter("memtide_auth_decisions_total", "Requests by what was decided about them.",
-                 {{"decision", passage.record.allowed ? "allowed" : "refused"},
-                  {"role", passage.record.role.empty() ? "none" : passage.record.role}})
-        .add();
+    decisions(passage.record).add();
     if (passage.change && passage.record.allowed)
         audit_.end(passage.record, result, now());
     else if (passage.counted)

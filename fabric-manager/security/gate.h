@@ -76,6 +76,7 @@ class Gate {
     void identify(Passage& passage, http::Request& request);
     void limit_rate(Passage& passage, const http::Request& request);
     void authorise(Passage& passage, const http::Request& request, const Door& door);
+    metrics::Counter& decisions(const AuditRecord& record);
 
     GateOptions options_;
     std::optional<Authenticator> authenticator_;
@@ -84,6 +85,7 @@ class Gate {
     std::map<std::string, RateLimiter> tenants_;
     AuditLog audit_;
     metrics::Registry& metrics_;
+    std::map<std::pair<bool, std::string>, metrics::Counter*> decisions_;  // by allowed and role
     std::uint64_t next_request_ = 1;
 };
 

@@ -1,5 +1,9 @@
 #include "fabric-manager/store/rows.h"
 
+#include <algorithm>
+#include <deque>
+#include <future>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -102,14 +106,63 @@ std::unexpected<Error> unreadable(const Database& database, std::string_view tab
         fmt::format("state file {}, table {}, row {}", database.path(), table, row)));
 }
 
+// Decodes rows on other threads while more of them are read, and keeps their order.
+class Decoding {
+  public:
+    Decoding(const Database& database, std::vector<Composition>& out) : database_(database), out_(out) {}
+
+    Result<> add(std::string_view id, std::string_view body) {
+        chunk_.push_back({std::string(id), std::string(body)});
+        return chunk_.size() < kChunk ? Result<>() : send();
+    }
+    Result<> finish() {
+        Result<> ok = send();
+        while (ok && !under_way_.empty()) ok = take();
+        return ok;
+    }
+
+  private:
+    static constexpr std::size_t kChunk = 1024;
+    static constexpr std::size_t kMostUnderWay = 4;  // bounds the memory that the texts take
+    struct Row {
+        std::string id;
+        std::string body;
+    };
+
+    Result<> send() {
+        under_way_.push_back(std::async(std::launch::async,
+                                        [this, rows = std::exchange(chunk_, {})] { return decode(rows); }));
+        return under_way_.size() < kMostUnderWay ? Result<>() : take();
+    }
+    Result<> take() {
+        Result<std::vector<Composition>> decoded = under_way_.front().get();
+        under_way_.pop_front();
+        if (!decoded) return std::unexpected(decoded.error());
+        std::ranges::move(*decoded, std::back_inserter(out_));
+        return {};
+    }
+    [[nodiscard]] Result<std::vector<Composition>> decode(const std::vector<Row>& rows) const {
+        std::vector<Composition> decoded;
+        decoded.reserve(rows.size());
+        for (const Row& row : rows) {
+            Result<Composition> one = decode_composition(row.body);
+            if (!one) return unreadable(database_, "compositions", row.id, one.error());
+            decoded.push_back(*std::move(one));
+        }
+        return decoded;
+    }
+
+    const Database& database_;
+    std::vector<Composition>& out_;
+    std::vector<Row> chunk_;
+    std::deque<std::future<Result<std::vector<Composition>>>> under_way_;
+};
+
 Result<> read_compositions(Database& database, StoreContents& contents) {
-    return each_row(database, "SELECT body, id FROM compositions ORDER BY sequence",
-                    [&](const Statement& row) -> Result<> {
-                        Result<Composition> one = decode_composition(row.view(0));
-                        if (!one) return unreadable(database, "compositions", row.view(1), one.error());
-                        contents.compositions.push_back(*std::move(one));
-                        return {};
-                    });
+    Decoding decoding(database, contents.compositions);
+    Result<> ok = each_row(database, "SELECT body, id FROM compositions ORDER BY sequence",
+                           [&](const Statement& row) { return decoding.add(row.view(1), row.view(0)); });
+    return ok ? decoding.finish() : ok;
 }
 
 Result<> read_keys(Database& database, StoreContents& contents) {

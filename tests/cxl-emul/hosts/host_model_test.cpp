@@ -58,6 +58,31 @@ TEST_F(HostModelTest, BringsOnlineWhatIsWantedAndReportsIt) {
     EXPECT_EQ(ledger_.violation_count(), 0U);
 }
 
+TEST_F(HostModelTest, NewsIsWhatTheManagerWaitsFor) {
+    HostModel one = host();
+    EXPECT_TRUE(one.has_news()) << "it has never reported";
+    one.told();
+    one.want(wanted(true));
+    EXPECT_TRUE(one.advance(now_));
+    EXPECT_FALSE(one.has_news()) << "it cannot do anything yet";
+    one.plug(device(), Arrival::kFresh);
+    one.advance(now_);
+    EXPECT_TRUE(one.has_news()) << "online";
+    one.told();
+    one.want(wanted(false, 2));
+    EXPECT_TRUE(one.has_news()) << "it has seen that it shall let go";
+    one.advance(now_);
+    one.told();
+    one.unplug(kSerial, Removal::kAsked);
+    EXPECT_TRUE(one.advance(now_));
+    EXPECT_FALSE(one.has_news()) << "gone, as was asked for";
+    one.plug(device(), Arrival::kFresh);
+    EXPECT_TRUE(one.advance(now_));
+    EXPECT_FALSE(one.has_news()) << "back, and nobody wants it";
+    one.reboot();
+    EXPECT_TRUE(one.has_news());
+}
+
 TEST_F(HostModelTest, ARegionOfTwoDevicesIsOnlineWhenBothAre) {
     constexpr SerialNumber kOther{0x1002};
     HostModel one = host();

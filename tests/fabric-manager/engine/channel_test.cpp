@@ -155,6 +155,30 @@ TEST(Channel, DesiredAnswersAtOnceForAnotherRevisionAndWaitsForTheSame) {
     EXPECT_TRUE(draining.regions[0].drain_deadline);
 }
 
+TEST(Channel, AgentIsToldLaterOfRegionsThatItHasLetGo) {
+    Rig rig;
+    rig.fabric->add_mld(2, {1});
+    rig.agents[0]->enabled = false;
+    rig.start_ready();
+    const HostId host("host0");
+    const CompositionId id = rig.create("host0", 1)->composition.id;
+    ASSERT_TRUE(rig.reaches(id, kOnlining));
+    ASSERT_TRUE(rig.run(rig.manager->observed(host, report_of(rig.get(id), ObservedState::kOnline))));
+    ASSERT_TRUE(rig.reaches(id, kOnline));
+    ASSERT_TRUE(rig.release(id));
+    ASSERT_TRUE(rig.reaches(id, kDraining));
+    const DesiredState draining = *rig.run(rig.manager->desired(host, std::nullopt, Milliseconds(0)));
+    std::optional<DesiredState> later;
+    boost::asio::co_spawn(rig.io(), rig.manager->desired(host, draining.revision, Milliseconds(60'000)),
+                          [&](std::exception_ptr, Outcome<DesiredState> state) { later = *state; });
+    ASSERT_TRUE(rig.run(
+        rig.manager->observed(host, report_of(rig.get(id), ObservedState::kOffline, draining.revision))));
+    ASSERT_TRUE(rig.reaches(id, kReleased));
+    ASSERT_TRUE(rig.run_until([&] { return later.has_value(); }));
+    EXPECT_TRUE(later->regions.empty());
+    EXPECT_GT(later->revision, draining.revision);
+}
+
 TEST(Channel, SameIdempotencyKeyIsAnsweredTheSameAndAnotherBodyRefused) {
     Rig rig;
     rig.fabric->add_mld(2, {1, 1});

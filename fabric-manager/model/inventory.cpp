@@ -292,8 +292,12 @@ void Inventory::release(const PartId& id) {
     if (found == claims_.end()) return;
     const Claim claim = std::move(found->second);
     claims_.erase(found);
-    claims_at_.erase(claim.where);
-    claims_on_.erase(claim.memory);
+    const auto drop_from = [&](auto& claims, const auto& key) {
+        const auto known = claims.find(key);
+        if (known != claims.end() && known->second == id) claims.erase(known);
+    };
+    drop_from(claims_at_, claim.where);
+    drop_from(claims_on_, claim.memory);
     claims_for_[claim.host].erase(id);
     Vppb* bridge = find_vppb(claim.where);
     if (bridge != nullptr && bridge->owner == id) bridge->owner.reset();

@@ -104,6 +104,13 @@ json::object part_record(const Part& part) {
     return out;
 }
 
+json::object exchange_record(const Exchange& exchange) {
+    return {{"size_before", exchange.size_before.value},
+            {"deadline", nanoseconds(exchange.deadline)},
+            {"leaving", json::array(exchange.leaving.begin(), exchange.leaving.end())},
+            {"coming", json::array(exchange.coming.begin(), exchange.coming.end())}};
+}
+
 // --- Reading (throws on what does not fit; the public functions catch) ---
 
 template <typename T>
@@ -201,6 +208,21 @@ Part read_part(const json::object& in) {
     return part;
 }
 
+std::vector<std::uint32_t> read_numbers(const json::value& in) {
+    std::vector<std::uint32_t> out;
+    for (const json::value& one : in.as_array()) out.push_back(one.to_number<std::uint32_t>());
+    return out;
+}
+
+std::optional<Exchange> read_exchange(const json::object& in) {
+    const json::value* value = in.if_contains("exchange");
+    if (value == nullptr) return std::nullopt;
+    const json::object& one = value->as_object();
+    return Exchange{Bytes{number<std::uint64_t>(one, "size_before")},
+                    time_of(number<std::int64_t>(one, "deadline")), read_numbers(one.at("leaving")),
+                    read_numbers(one.at("coming"))};
+}
+
 // Before schema version 3 a composition was made of one part, whose members were its own.
 void read_single_part(const json::object& in, Composition& c) {
     Part part = read_part(in);
@@ -261,6 +283,7 @@ Composition read_composition(const json::object& in) {
     c.manager_overhead_ms = number_or<double>(in, "overhead_ms", 0);
     c.phase_started = time_of(number<std::int64_t>(in, "phase_started"));
     c.phase_waited_ms = number_or<double>(in, "phase_waited_ms", 0);
+    c.exchange = read_exchange(in);
     read_parts(in, c);
     read_details(in, c);
     return c;
@@ -300,6 +323,7 @@ std::string encode_record(const Composition& c) {
     put(out, c.reason);
     if (c.ttl) out["ttl"] = c.ttl->count();
     put(out, "expires", c.expires);
+    if (c.exchange) out["exchange"] = exchange_record(*c.exchange);
     put(out, "failed", c.failed);
     put(out, "was_online", c.was_online);
     put(out, "forced", c.forced);

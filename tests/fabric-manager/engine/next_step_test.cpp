@@ -30,7 +30,7 @@ class NextStep : public ::testing::Test {
     }
     ActionKind next(CompositionState state) {
         c.state = state;
-        return next_step(HostId("host0"), c, fabric, agent).kind;
+        return next_step({HostId("host0")}, c, fabric, agent).kind;
     }
     void agent_says(ObservedState state, std::uint64_t revision = 10) {
         agent.reported = true;
@@ -47,7 +47,7 @@ class NextStep : public ::testing::Test {
     }
     std::string reason(CompositionState state) {
         c.state = state;
-        const Action action = next_step(HostId("host0"), c, fabric, agent);
+        const Action action = next_step({HostId("host0")}, c, fabric, agent);
         return action.reason ? action.reason->code : "";
     }
 
@@ -225,6 +225,21 @@ TEST_F(NextStep, FailureUndoesTheCarveFirst) {
     EXPECT_EQ(next(kBinding), kAwaitSwitch);
 }
 
+TEST_F(NextStep, RefusalToOnlineCountsWhereOtherMemoryDoes) {
+    fabric.vppb = VppbView::kOurs;
+    agent_says(ObservedState::kFailed);
+    c.state = kOnlining;
+    c.boot_id.clear();
+    CompositionView composition{HostId("host0")};
+    EXPECT_EQ(next_step(composition, c, fabric, agent).kind, kAwaitAgentOnline);
+    composition.expendable = true;
+    const Action action = next_step(composition, c, fabric, agent);
+    EXPECT_EQ(action.kind, kOnlineRefused);
+    EXPECT_EQ(action.reason->code, "online-refused");
+    c.release_requested = true;
+    EXPECT_EQ(next_step(composition, c, fabric, agent).kind, kStartDrain);
+}
+
 // Every combination of what can be: nothing that must never happen is ever the next step.
 TEST_F(NextStep, NoCombinationBreaksAnInvariant) {
     int combinations = 0;
@@ -247,7 +262,7 @@ TEST_F(NextStep, NoCombinationBreaksAnInvariant) {
                     c.carve = bit(7) ? std::optional(Carve{{}, {}, bit(8)}) : std::nullopt;
                     agent = AgentView{};
                     if (observed >= 0) agent_says(static_cast<ObservedState>(observed));
-                    const Action action = next_step(HostId("host0"), c, fabric, agent);
+                    const Action action = next_step({HostId("host0")}, c, fabric, agent);
                     const ActionKind kind = action.kind;
                     ++combinations;
                     if (is_end(state)) {

@@ -41,6 +41,7 @@ Composition full() {
     part.verified_pages = 256;
     c.parts = {part, Part{}};
     c.next_part = 4;
+    c.exchange = Exchange{mebibytes(1024), t, {1}, {2, 3}};
     c.failed = true;
     c.was_online = true;
     c.created = t;

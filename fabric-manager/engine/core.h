@@ -434,7 +434,7 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint64_t next_sequence_ = 1;
     std::set<CompositionId> degraded_;  // those that want a part replaced
     std::map<SerialNumber, QuarantineRecord> quarantine_;
-    AsyncMutex lifting_;  // of quarantines, one at a time
+    AsyncMutex lifting_;                          // of quarantines, one at a time
     std::map<DeviceId, std::uint64_t> carvings_;  // counts Set LD Allocations: memory may have moved
 
     struct Key {

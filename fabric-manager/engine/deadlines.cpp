@@ -26,7 +26,8 @@ void Core::watch_deadlines(const EntryPtr& entry, const Composition& before, std
         const bool known = !fresh && old != nullptr && old->drain_deadline == part.drain_deadline;
         if (part.drain_deadline && !known) times.push_back(*part.drain_deadline);
     }
-    if (c.exchange && (fresh || c.exchange->deadline != (before.exchange ? before.exchange->deadline : Time{})))
+    if (c.exchange &&
+        (fresh || c.exchange->deadline != (before.exchange ? before.exchange->deadline : Time{})))
         times.push_back(c.exchange->deadline);
     if (times.empty()) return;
     // Far enough, and nothing overflows.
@@ -95,7 +96,8 @@ Async<> Core::on_deadline(EntryPtr entry, Time deadline) {
             co_await pause_us(config_.timing.retry_max);
         }
     }
-    if (entry->c.exchange && entry->c.exchange->deadline == deadline) co_await exchange_overdue(entry, deadline);
+    if (entry->c.exchange && entry->c.exchange->deadline == deadline)
+        co_await exchange_overdue(entry, deadline);
     std::vector<std::uint32_t> numbers;
     for (const Part& part : entry->c.parts)
         if (part.state == CompositionState::kDraining && part.drain_deadline &&

@@ -45,8 +45,8 @@ void Core::note_failure(Draft& draft) const {
     const bool undone = c.exchange && !is_leaving(c, failing);
     if (undone) undo_exchange(draft, Reason{failing.reason->code, what});
     if (!undone || !growth) {
-        Event event = event_about(draft, failing,
-                                  growth ? "composition.resize-failed" : "composition.part-lost");
+        Event event =
+            event_about(draft, failing, growth ? "composition.resize-failed" : "composition.part-lost");
         event.code = failing.reason->code;
         event.detail = what;
         draft.events.push_back(std::move(event));

@@ -146,7 +146,8 @@ Action vanish(const Part& p, const SwitchView& fabric) {
                                  what, p.memory.device.value, p.port, p.where.switch_id.value));
 }
 
-Action when_onlining(const CompositionView& c, const Part& p, const SwitchView& fabric, const AgentView& agent) {
+Action when_onlining(const CompositionView& c, const Part& p, const SwitchView& fabric,
+                     const AgentView& agent) {
     if (agent_found_it_not_erased(p, agent)) return not_erased(p, fabric);
     if (has_vanished(fabric)) return vanish(p, fabric);
     if (p.release_requested) return act(kStartDrain);

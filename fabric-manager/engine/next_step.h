@@ -80,6 +80,7 @@ bool is_missing(const Part& part, const SwitchView& fabric);
 
 // The one next step of a part of a composition, from what is wanted and what is true. Pure; every step
 // it asks for may be repeated, so that asking again after a crash is right.
-Action next_step(const CompositionView& composition, const Part& part, const SwitchView& fabric, const AgentView& agent);
+Action next_step(const CompositionView& composition, const Part& part, const SwitchView& fabric,
+                 const AgentView& agent);
 
 }  // namespace memtide::fm

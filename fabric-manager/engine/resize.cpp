@@ -74,7 +74,8 @@ Outcome<Composition> Core::resized(const Composition& before, Bytes size) {
     if (Outcome<> fits = check_tenant(config_.tenants, tenants_, more, 0); !fits) {
         if (size < has)
             fits.error().detail += fmt::format(
-                "; the composition has both for a while when it shrinks by an exchange. Sizes that need none: "
+                "; the composition has both for a while when it shrinks by an exchange. Sizes that need "
+                "none: "
                 "{}",
                 fmt::join(sizes_below(before), ", "));
         return std::unexpected(std::move(fits.error()));

@@ -8,7 +8,8 @@ namespace memtide::fm {
 
 CompositionView Core::composition_view(const PartRef& ref) {
     const Composition& c = ref.entry->c;
-    const bool comes = c.exchange && std::ranges::find(c.exchange->coming, ref.number) != c.exchange->coming.end();
+    const bool comes =
+        c.exchange && std::ranges::find(c.exchange->coming, ref.number) != c.exchange->coming.end();
     return {c.host, comes};
 }
 

@@ -102,7 +102,6 @@ struct Part {
     std::optional<Time> drain_deadline;
     std::uint64_t offline_revision = 0;  // host revision that first asked for "offline"
     std::string boot_id;                 // the host's boot in which it went online
-    bool erased = false;                 // the erase after unbind has succeeded
     std::uint32_t verified_pages = 0;    // that its host read back before it used it; 0: not verified
 
     // Follow from what is, and are not stored.
@@ -143,8 +142,8 @@ struct Composition {
     bool was_online = false;  // once, with all that was asked for
     std::uint32_t next_part = 0;
     std::optional<Exchange> exchange;  // under way
-    bool forced = false;   // its release was forced
-    bool adopted = false;  // found bound on the switch, not asked for here
+    bool forced = false;               // its release was forced
+    bool adopted = false;              // found bound on the switch, not asked for here
     bool release_requested = false;
     std::vector<std::string> undone;
     std::vector<Step> steps;

@@ -87,7 +87,8 @@ std::uint8_t small_of(const std::optional<json::Value>& given, std::uint8_t leas
 }
 bool flag_of(const std::optional<json::Value>& given) { return given && given->boolean(); }
 
-// The policy, which limits of it were given, and without a policy that of whoever asks for ways: interleaving.
+// The policy, which limits of it were given, and without a policy that of whoever asks for ways:
+// interleaving.
 void read_placement(const json::Object& root, CompositionRequest& request) {
     PlacementPolicy& policy = request.placement;
     if (const auto ways = root.get("ways")) policy.ways = ways->integer<std::uint8_t>(1, kMostParts);

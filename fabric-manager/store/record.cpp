@@ -93,7 +93,6 @@ json::object part_record(const Part& part) {
     put(out, "replacement", part.replacement);
     put(out, "drain_deadline", part.drain_deadline);
     put(out, "boot_id", part.boot_id);
-    put(out, "erased", part.erased);
     if (part.verified_pages != 0) out["verified"] = part.verified_pages;
     if (part.offline_revision != 0) out["offline_revision"] = part.offline_revision;
     if (part.carve) {
@@ -198,7 +197,6 @@ Part read_part(const json::object& in) {
     part.drain_deadline = maybe_time(in, "drain_deadline");
     part.offline_revision = number_or<std::uint64_t>(in, "offline_revision", 0);
     part.boot_id = text(in, "boot_id");
-    part.erased = flag(in, "erased");
     part.verified_pages = number_or<std::uint32_t>(in, "verified", 0);
     if (const json::value* value = in.if_contains("carve")) {
         const json::object& carve = value->as_object();

@@ -11,8 +11,8 @@ constexpr std::uint64_t kLarge = 2 * kSmall;
 
 // Does everything, but for small regions, which it reports like that.
 FakeAgent::Behaviour small_ones(const char* state) {
-    return [state, otherwise = FakeAgent::obedient()](const json::object& desired)
-               -> std::optional<json::object> {
+    return [state,
+            otherwise = FakeAgent::obedient()](const json::object& desired) -> std::optional<json::object> {
         if (desired.at("size") != kSmall || desired.at("desired") != "online") return otherwise(desired);
         json::object result;
         result["state"] = state;

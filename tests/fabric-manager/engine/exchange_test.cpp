@@ -97,8 +97,8 @@ TEST_F(Exchanges, ItIsResizingFromItsFirstEntryToItsLast) {
     std::vector<std::string> states;
     for (const Event& event : rig.events())
         if (event.type == "composition.state") states.push_back(event.state);
-    EXPECT_EQ(states, (std::vector<std::string>{"Pending", "Binding", "Onlining", "Online", "Resizing",
-                                                "Online"}));
+    EXPECT_EQ(states,
+              (std::vector<std::string>{"Pending", "Binding", "Onlining", "Online", "Resizing", "Online"}));
 }
 
 TEST_F(Exchanges, BindThatIsRefusedUndoesIt) {

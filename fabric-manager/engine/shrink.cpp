@@ -33,7 +33,7 @@ Regions lasting_regions(const Composition& c) {
 }
 
 // Subsets as bits: there are at most kMostParts regions.
-Bytes sum_of(const Regions& regions, unsigned subset, Bytes Region::*what) {
+Bytes sum_of(const Regions& regions, unsigned subset, Bytes Region::* what) {
     Bytes sum;
     for (std::size_t i = 0; i < regions.size(); ++i)
         if ((subset >> i & 1) != 0) sum += regions[i].*what;

@@ -25,6 +25,17 @@ class Exchanges : public ::testing::Test {
         rig.start_ready();
         id = rig.online("host0", 4, policy).id;
     }
+    // An LD of 4 units and one of 1 that host0 has, and then another device with `spare` units.
+    void begin_with_two_parts(std::uint64_t spare) {
+        rig.fabric->add_mld(2, {4});
+        rig.fabric->add_mld(4, {1});
+        rig.start_ready();
+        id = rig.online("host0", 4).id;
+        ASSERT_TRUE(resize(5));
+        ASSERT_TRUE(is_online_with(5));
+        rig.fabric->add_mld(3, {0, 0, 0, 0}, spare);
+        ASSERT_TRUE(rig.run_until([&] { return rig.manager->pool().free == kCxlGranule * spare; }));
+    }
     void restart() {
         rig.kill();
         rig.start_ready();
@@ -126,7 +137,7 @@ TEST_F(Exchanges, HostThatDoesNothingUndoesItAtTheDeadline) {
 }
 
 TEST_F(Exchanges, DeadlineCountsAfterARestartToo) {
-    rig.config.timing.exchange_deadline = Milliseconds(500);
+    rig.config.timing.exchange_deadline = Milliseconds(2000);
     begin();
     agent().new_memory = NewMemory::kIgnored;
     ASSERT_TRUE(resize(2));
@@ -193,16 +204,11 @@ TEST_F(Exchanges, LossOfAllIsReplacedWhereThePolicySaysSo) {
 }
 
 TEST_F(Exchanges, LossOfWhatStaysKeepsWhatWasToGo) {
-    rig.fabric->add_mld(4, {1});
-    begin();
-    ASSERT_TRUE(resize(5));
-    ASSERT_TRUE(is_online_with(5));
-    const std::uint8_t staying = now().parts[1].port;
-    ASSERT_EQ(staying, 4);
+    begin_with_two_parts(2);
     agent().new_memory = NewMemory::kIgnored;
     ASSERT_TRUE(resize(3));
     ASSERT_TRUE(rig.run_until([&] { return now().parts.back().state == kOnlining; }));
-    rig.fabric->remove_device(staying);
+    rig.fabric->remove_device(4);
     ASSERT_TRUE(rig.reaches(id, kDegraded));
     EXPECT_EQ(now().size, kCxlGranule * 5);
     EXPECT_EQ(lasting_size(now()), kCxlGranule * 4);
@@ -320,10 +326,7 @@ TEST_F(Exchanges, ShrinkOfAGrowthGivesBackWhatIsNotOnlineYet) {
 }
 
 TEST_F(Exchanges, ShrinkOfAGrowthKeepsWhatIsOnlineUntilTheGrowthIs) {
-    rig.fabric->add_mld(4, {1});
-    begin(4);
-    ASSERT_TRUE(resize(5));
-    ASSERT_TRUE(is_online_with(5));
+    begin_with_two_parts(4);
     agent().new_memory = NewMemory::kIgnored;
     ASSERT_TRUE(resize(9));
     ASSERT_TRUE(rig.run_until([&] { return now().parts.back().state == kOnlining; }));

@@ -245,7 +245,7 @@ TEST_F(NextStep, NoCombinationBreaksAnInvariant) {
     int combinations = 0;
     for (const CompositionState state : kStates)
         for (const VppbView vppb : kVppbs)
-            for (int bits = 0; bits < 512; ++bits)
+            for (int bits = 0; bits < 1024; ++bits)
                 for (int observed = -1; observed < 6; ++observed) {
                     const auto bit = [&](int n) { return (bits >> n & 1) != 0; };
                     c.state = state;
@@ -262,7 +262,7 @@ TEST_F(NextStep, NoCombinationBreaksAnInvariant) {
                     c.carve = bit(7) ? std::optional(Carve{{}, {}, bit(8)}) : std::nullopt;
                     agent = AgentView{};
                     if (observed >= 0) agent_says(static_cast<ObservedState>(observed));
-                    const Action action = next_step({HostId("host0")}, c, fabric, agent);
+                    const Action action = next_step({HostId("host0"), bit(9)}, c, fabric, agent);
                     const ActionKind kind = action.kind;
                     ++combinations;
                     if (is_end(state)) {
@@ -286,14 +286,17 @@ TEST_F(NextStep, NoCombinationBreaksAnInvariant) {
                     if (kind == kErase || kind == kEraseBeforeBind) {
                         ASSERT_TRUE(vppb != VppbView::kOurs && !fabric.ld_elsewhere && fabric.device_present);
                     }
-                    if (kind == kFail) {
+                    if (kind == kOnlineRefused) {
+                        ASSERT_TRUE(state == kOnlining && bit(9) && !c.release_requested);
+                    }
+                    if (kind == kFail || kind == kOnlineRefused) {
                         ASSERT_TRUE(action.reason);
                     }
                     const bool waits = kind == kAwaitSwitch || kind == kAwaitBackground ||
                                        kind == kAwaitAgentOnline || kind == kAwaitAgentOffline;
                     ASSERT_EQ(waits, !action.waiting_for.empty());
                 }
-    EXPECT_EQ(combinations, 9 * 5 * 512 * 7);
+    EXPECT_EQ(combinations, 9 * 5 * 1024 * 7);
 }
 
 }  // namespace

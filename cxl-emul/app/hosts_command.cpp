@@ -193,6 +193,18 @@ int run_hosts(const HostsOptions& typed) {
     return daemon::kExitOk;
 }
 
+// What cannot be converted is told in the words of what can; the upper limits are the fleet's.
+CLI::Validator from(std::uint64_t least) {
+    const auto check = [least](const std::string& text) -> std::string {
+        std::uint64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool whole = error == std::errc{} && end == text.data() + text.size();
+        if (whole && value >= least) return {};
+        return fmt::format("must be a whole number of at least {}, not {}", least, text);
+    };
+    return {check, ""};
+}
+
 }  // namespace
 
 void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
@@ -200,21 +212,29 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     FleetOptions& fleet = options->fleet;
     CLI::App* command = app.add_subcommand(
         "hosts", "Run emulated hosts and the switches they hang on: scale and faults without QEMU");
-    command->add_option("--count", fleet.count, "How many hosts: host0, host1, ...")->required();
-    command->add_option("--switches", fleet.switches, "How many switches (default: one for each 32 hosts)");
-    command->add_option("--devices", fleet.devices, "Devices behind each switch")->capture_default_str();
+    command->add_option("--count", fleet.count, "How many hosts: host0, host1, ...")
+        ->required()
+        ->check(from(1));
+    command->add_option("--switches", fleet.switches, "How many switches (default: one for each 32 hosts)")
+        ->check(from(0));
+    command->add_option("--devices", fleet.devices, "Devices behind each switch")
+        ->check(from(1))
+        ->capture_default_str();
     command->add_option("--kind", options->kind, "Kind of the devices: mld or sld")
         ->check(CLI::IsMember({"mld", "sld"}))
         ->capture_default_str();
-    command->add_option("--lds", fleet.lds, "Logical devices of each MLD")->capture_default_str();
+    command->add_option("--lds", fleet.lds, "Logical devices of each MLD")
+        ->check(from(1))
+        ->capture_default_str();
     command->add_option("--ld-size", options->ld_size, "Size of each logical device, or SLD")
         ->capture_default_str();
     command
         ->add_option("--heads", fleet.heads,
                      "Heads of each device, at as many switches: above 1 they are multi-headed and --devices "
                      "counts them for each group of switches")
+        ->check(from(1))
         ->capture_default_str();
-    command->add_option("--vppbs", fleet.vppbs, "Slots of each host")->capture_default_str();
+    command->add_option("--vppbs", fleet.vppbs, "Slots of each host")->check(from(1))->capture_default_str();
     command
         ->add_option("--listen", fleet.listen,
                      "Where the switches listen: tcp://127.0.0.1:0 (any ports), :PORT (that one and the next "
@@ -246,7 +266,7 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
                         "be given more than once",
                         fmt::join(host_fault_names(), ", ")))
         ->allow_extra_args(false);
-    command->add_option("--seed", fleet.seed, "Of delays and faults")->capture_default_str();
+    command->add_option("--seed", fleet.seed, "Of delays and faults")->check(from(0))->capture_default_str();
     command->add_option("--control", options->control,
                         "Serve faults and what was seen here: 127.0.0.1:PORT or unix:/PATH");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");

@@ -36,11 +36,13 @@ Result<> check(const FleetOptions& options, std::uint64_t switches) {
                         kMostPorts, hosts_each, options.devices));
     if (options.lds < 1 || options.lds > kMaxLds)
         return wrong(fmt::format("an MLD has 1 to {} logical devices, not {}", kMaxLds, options.lds));
-    if (options.heads < 1 || options.heads > kMaxHeads || switches % options.heads != 0)
+    if (options.heads < 1 || options.heads > kMaxHeads)
+        return wrong(fmt::format("a device has 1 to {} heads, not {}", kMaxHeads, options.heads));
+    if (switches % options.heads != 0)
         return wrong(
-            fmt::format("devices have 1 to {} heads, each at a switch of its own: {} switches are no "
-                        "multiple of {}",
-                        kMaxHeads, switches, options.heads));
+            fmt::format("each head of a device is at a switch of its own: {} switches are no multiple "
+                        "of {} heads",
+                        switches, options.heads));
     if (options.kind == DeviceKind::kMld && options.lds < options.heads)
         return wrong(
             fmt::format("{} logical devices are not one for each of {} heads", options.lds, options.heads));

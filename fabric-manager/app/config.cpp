@@ -65,6 +65,7 @@ void read_count(const YamlMap& map, std::string_view key, std::uint64_t min, std
 void read_timing(const YamlMap& map, AppConfig& config) {
     ManagerTiming& timing = config.manager.timing;
     read_duration(map, "drain_deadline", timing.drain_deadline);
+    read_duration(map, "exchange_deadline", timing.exchange_deadline);
     read_duration(map, "switch_poll", timing.switch_poll);
     read_duration(map, "retry_min", timing.retry_min);
     read_duration(map, "retry_max", timing.retry_max);

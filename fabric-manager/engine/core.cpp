@@ -20,6 +20,7 @@ Core::Core(boost::asio::any_io_executor executor, ManagerConfig config, std::uni
       metrics_(metrics),
       stop_(executor),
       drained_(executor),
+      lifting_(executor),
       key_done_(executor),
       deadlines_changed_(executor),
       flaps_(config_.flapping),

@@ -38,6 +38,7 @@
 //   fabric.cpp    reading switches, adopting what is found bound
 //   records.cpp   what switches tell of their own accord
 //   requests.cpp  what clients ask for
+//   exchange.cpp  shrinks for which other memory has to be online first
 //   resize.cpp    growing and shrinking, leases, labels
 //   agents.cpp    desired and observed states of hosts
 //   events.cpp    events and their subscribers
@@ -256,6 +257,7 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<> read_again_later(SwitchId id);
 
     // --- views.cpp ---
+    static CompositionView composition_view(const PartRef& ref);
     SwitchView switch_view(const PartRef& ref) const;
     AgentView agent_view(const PartRef& ref) const;
 
@@ -350,6 +352,15 @@ class Core : public std::enable_shared_from_this<Core> {
     void renew(Composition& c, std::chrono::seconds ttl) const;
     static void forget_ended_parts(const EntryPtr& entry, Composition& c);
 
+    // --- exchange.cpp ---
+    void begin_exchange(Composition& c, Bytes size_before, std::vector<std::uint32_t> leaving) const;
+    // Ends it once what stays is online, or when it has become pointless. For every entry of the journal.
+    void settle_exchange(Composition& c) const;
+    void end_exchange(Composition& c, std::string_view how) const;
+    void undo_exchange(Draft& draft, const Reason& why) const;
+    Async<Progress> online_refused_step(PartRef ref, Reason reason);
+    Async<> exchange_overdue(EntryPtr entry, Time deadline);
+
     // --- heal.cpp ---
     // Looks for memory in place of what compositions have lost, where their policy says so.
     void heal_all();
@@ -430,6 +441,7 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint64_t next_sequence_ = 1;
     std::set<CompositionId> degraded_;  // those that want a part replaced
     std::map<SerialNumber, QuarantineRecord> quarantine_;
+    AsyncMutex lifting_;                          // of quarantines, one at a time
     std::map<DeviceId, std::uint64_t> carvings_;  // counts Set LD Allocations: memory may have moved
 
     struct Key {

@@ -1,4 +1,4 @@
-// What happens by the clock: a ttl that is over, a drain that takes too long.
+// What happens by the clock: a ttl that is over, a drain or an exchange that takes too long.
 //
 // Deadlines are instants of the wall clock, because they are journaled and shown. While the manager runs,
 // what is left of them passes by the monotonic clock: whoever sets the wall clock moves none of them. A start
@@ -26,6 +26,9 @@ void Core::watch_deadlines(const EntryPtr& entry, const Composition& before, std
         const bool known = !fresh && old != nullptr && old->drain_deadline == part.drain_deadline;
         if (part.drain_deadline && !known) times.push_back(*part.drain_deadline);
     }
+    if (c.exchange &&
+        (fresh || c.exchange->deadline != (before.exchange ? before.exchange->deadline : Time{})))
+        times.push_back(c.exchange->deadline);
     if (times.empty()) return;
     // Far enough, and nothing overflows.
     constexpr std::chrono::hours kFarthest{24 * 366 * 50};
@@ -93,6 +96,8 @@ Async<> Core::on_deadline(EntryPtr entry, Time deadline) {
             co_await pause_us(config_.timing.retry_max);
         }
     }
+    if (entry->c.exchange && entry->c.exchange->deadline == deadline)
+        co_await exchange_overdue(entry, deadline);
     std::vector<std::uint32_t> numbers;
     for (const Part& part : entry->c.parts)
         if (part.state == CompositionState::kDraining && part.drain_deadline &&

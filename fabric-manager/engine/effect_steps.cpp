@@ -139,7 +139,6 @@ Async<Core::Progress> Core::erase_step(PartRef ref, ActionKind kind) {
         end_step(draft.c, part.number, name, now());
         draft.erased_over = connection;
         if (before_bind) return true;
-        part.erased = true;
         part.state = part.reason ? CompositionState::kFailed : CompositionState::kReleased;
         if (draft.c.failed) draft.c.undone = {"bind", "reservation"};
         return true;

@@ -29,7 +29,7 @@ void Core::give_back(Composition& c, Part& part) const {
 void Core::note_failure(Draft& draft) const {
     Composition& c = draft.c;
     const Part failing = draft.part();
-    const bool added = failing.boot_id.empty();  // never online
+    const bool growth = is_new(failing) && !failing.replacement;
     if (c.release_requested || !c.was_online) {
         c.failed = true;
         if (!c.reason) c.reason = failing.reason;
@@ -39,19 +39,22 @@ void Core::note_failure(Draft& draft) const {
         if (c.failed || part.region == failing.region) give_back(c, part);
     }
     if (c.failed || failing.release_requested) return;
-    Event event =
-        event_about(draft, failing,
-                    added && !failing.replacement ? "composition.resize-failed" : "composition.part-lost");
-    event.code = failing.reason->code;
-    event.detail =
+    const std::string what =
         fmt::format("part {}, {}: {}", failing.number, format_bytes(failing.size), failing.reason->detail);
-    draft.events.push_back(std::move(event));
-    if (added) {
-        if (!failing.replacement) c.size = lasting_size(c);
-        return;
+    // What was to stay, or to come, is gone: then what was to leave is better than nothing.
+    const bool undone = c.exchange && !is_leaving(c, failing);
+    if (undone) undo_exchange(draft, Reason{failing.reason->code, what});
+    if (!undone || !growth) {
+        Event event =
+            event_about(draft, failing, growth ? "composition.resize-failed" : "composition.part-lost");
+        event.code = failing.reason->code;
+        event.detail = what;
+        draft.events.push_back(std::move(event));
     }
-    c.reason = failing.reason;
-    c.failed = lasting_size(c).value == 0 && !c.placement.reprovide;
+    const bool nothing_left = lasting_size(c).value == 0;
+    if (growth && !undone && !nothing_left) c.size = lasting_size(c);
+    if (!is_new(failing) || nothing_left) c.reason = failing.reason;
+    c.failed = nothing_left && !c.placement.reprovide;
 }
 
 Async<Core::Progress> Core::fail_step(PartRef ref, Reason reason) {

@@ -23,7 +23,7 @@ bool is_idle(ActionKind kind) {
 }  // namespace
 
 Action Core::next(const PartRef& ref) const {
-    return next_step(ref.entry->c.host, ref.part(), switch_view(ref), agent_view(ref));
+    return next_step(composition_view(ref), ref.part(), switch_view(ref), agent_view(ref));
 }
 
 // --- The loop ---
@@ -102,7 +102,7 @@ Async<> Core::run_job(PartRef ref) {
 Action Core::look(const PartRef& ref) {
     const SwitchView view = switch_view(ref);
     watch_missing(ref, view);
-    return next_step(ref.entry->c.host, ref.part(), view, agent_view(ref));
+    return next_step(composition_view(ref), ref.part(), view, agent_view(ref));
 }
 
 // Has the switch read once more when the memory seems to be gone, after a while.
@@ -208,6 +208,8 @@ Async<Core::Progress> Core::perform(PartRef ref, Action action) {
             return await_background_step(ref);
         case kFail:
             return fail_step(ref, *action.reason);
+        case kOnlineRefused:
+            return online_refused_step(ref, *action.reason);
         case kNotErased:
             return not_erased_step(ref);
         case kEnterOnlining:

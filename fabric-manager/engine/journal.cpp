@@ -109,6 +109,7 @@ Async<Result<>> Core::journal(EntryPtr entry, Change change, std::uint32_t numbe
     draft.c = entry->c;
     draft.number = number;
     if (!change(draft)) co_return Result<>();
+    settle_exchange(draft.c);
     if (const auto wrong = draft.c.revision == 0 ? std::nullopt : forbidden_step(entry->c, draft.c))
         co_return fail(ErrorCode::kInternal, *wrong);
 

@@ -35,9 +35,10 @@ using FmApiClients = std::map<SwitchId, std::shared_ptr<FmApiClient>>;
 
 // Durations of the `timing` section of the configuration.
 struct ManagerTiming {
-    Milliseconds drain_deadline{60'000};  // what an agent gets to move pages away
-    Milliseconds switch_poll{5'000};      // how often a healthy switch is read again
-    Milliseconds retry_min{50};           // first pause after a failed step; doubles up to retry_max
+    Milliseconds drain_deadline{60'000};        // what an agent gets to move pages away
+    Milliseconds exchange_deadline{1'800'000};  // what comes in exchange is online by then
+    Milliseconds switch_poll{5'000};            // how often a healthy switch is read again
+    Milliseconds retry_min{50};                 // first pause after a failed step; doubles up to retry_max
     Milliseconds retry_max{5'000};
     Milliseconds background_poll_min{1};  // pause between 0002 polls; grows up to background_poll_max
     Milliseconds background_poll_max{100};

@@ -39,8 +39,8 @@ struct Core::Meters {
                                 metrics::duration_bounds())),
           overhead(r.histogram("memtide_fm_compose_overhead_seconds", "The manager's own share of it",
                                metrics::duration_bounds())) {
-        for (const char* name :
-             {"place", "erase-before-bind", "allocate", "bind", "online", "drain", "unbind", "erase"})
+        for (const char* name : {"place", "erase-before-bind", "allocate", "bind", "online", "drain",
+                                 "unbind", "erase", "exchange"})
             steps[name] = &r.histogram("memtide_fm_step_duration_seconds",
                                        "Time of the steps of compositions, from begin to end",
                                        metrics::duration_bounds(), {{"step", name}});

@@ -146,15 +146,23 @@ Action vanish(const Part& p, const SwitchView& fabric) {
                                  what, p.memory.device.value, p.port, p.where.switch_id.value));
 }
 
-Action when_onlining(const HostId& host, const Part& p, const SwitchView& fabric, const AgentView& agent) {
+Action when_onlining(const CompositionView& c, const Part& p, const SwitchView& fabric,
+                     const AgentView& agent) {
     if (agent_found_it_not_erased(p, agent)) return not_erased(p, fabric);
     if (has_vanished(fabric)) return vanish(p, fabric);
     if (p.release_requested) return act(kStartDrain);
     if (agent_has_it_online(p, agent)) return act(kBecomeOnline);
+    if (c.expendable && agent.region && agent.region->state == ObservedState::kFailed) {
+        const auto& error = agent.region->error;
+        return {kOnlineRefused,
+                Reason{"online-refused", fmt::format("the agent of {} could not online it{}", c.host.value,
+                                                     error ? ": " + error->detail : std::string())},
+                {}};
+    }
     if (!agent.asked_online)
         return {kAwaitAgentOnline, std::nullopt, "the other parts of its interleaved region to be bound"};
     return {kAwaitAgentOnline, std::nullopt,
-            fmt::format("the agent of {} to online the memory{}", host.value, agent_says(agent))};
+            fmt::format("the agent of {} to online the memory{}", c.host.value, agent_says(agent))};
 }
 
 Action when_online(const Part& p, const SwitchView& fabric, const AgentView& agent) {
@@ -208,18 +216,18 @@ bool is_missing(const Part& p, const SwitchView& fabric) {
     return p.state == CompositionState::kErasing && fabric.known && !fabric.device_present;
 }
 
-Action next_step(const HostId& host, const Part& p, const SwitchView& fabric, const AgentView& agent) {
+Action next_step(const CompositionView& c, const Part& p, const SwitchView& fabric, const AgentView& agent) {
     switch (p.state) {
         case CompositionState::kPending:
             return when_pending(p, fabric);
         case CompositionState::kBinding:
             return when_binding(p, fabric);
         case CompositionState::kOnlining:
-            return when_onlining(host, p, fabric, agent);
+            return when_onlining(c, p, fabric, agent);
         case CompositionState::kOnline:
             return when_online(p, fabric, agent);
         case CompositionState::kDraining:
-            return when_draining(host, p, fabric, agent);
+            return when_draining(c.host, p, fabric, agent);
         case CompositionState::kUnbinding:
             return when_unbinding(p, fabric);
         case CompositionState::kErasing:

@@ -29,6 +29,12 @@ struct SwitchView {
     VppbView vppb = VppbView::kUnknown;
 };
 
+// What its composition says about it.
+struct CompositionView {
+    HostId host;
+    bool expendable = false;  // comes in exchange for a part that is online
+};
+
 // What the host's agent says about it; the defaults mean that it has not said anything to this process.
 struct AgentView {
     bool reported = false;  // about the host at all
@@ -51,6 +57,7 @@ enum class ActionKind {
     kAwaitAgentOnline,
     kBecomeOnline,     // the agent says so
     kNotErased,        // the agent says that it holds what an erase does not leave: keep it out of the pool
+    kOnlineRefused,    // the agent says that it cannot, and there is other memory that does as well
     kReenterOnlining,  // the host rebooted or lost the memory: the agent has to online it again
     kStartDrain,       // journal Draining: the agent is asked to take it offline
     kAwaitAgentOffline,
@@ -64,15 +71,16 @@ enum class ActionKind {
 
 struct Action {
     ActionKind kind = ActionKind::kNothing;
-    std::optional<Reason> reason;  // of kFail
+    std::optional<Reason> reason;  // of kFail and kOnlineRefused
     std::string waiting_for;       // of the kAwait... kinds, a sentence for people
 };
 
 // Whether the switch does not show the memory where it should be: under a host, or on its way to be erased.
 bool is_missing(const Part& part, const SwitchView& fabric);
 
-// The one next step of a part of a host's composition, from what is wanted and what is true. Pure; every step
+// The one next step of a part of a composition, from what is wanted and what is true. Pure; every step
 // it asks for may be repeated, so that asking again after a crash is right.
-Action next_step(const HostId& host, const Part& part, const SwitchView& fabric, const AgentView& agent);
+Action next_step(const CompositionView& composition, const Part& part, const SwitchView& fabric,
+                 const AgentView& agent);
 
 }  // namespace memtide::fm

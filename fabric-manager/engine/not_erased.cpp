@@ -86,6 +86,8 @@ std::vector<PartId> Core::replace_not_erased(Draft& draft, Bytes missing) {
     }
     Substitute substitute = add_substitute(c, *std::move(plan), replacement);
     if (substitute.parts.empty()) return {};
+    if (c.exchange && !replacement)
+        for (const PartId& id : substitute.parts) c.exchange->coming.push_back(id.number);
     Event event = event_about(draft, draft.part(), "composition.reprovided");
     event.code = draft.part().reason->code;
     event.detail = "memory that it cannot use is replaced by " + substitute.where;
@@ -102,6 +104,8 @@ Async<Outcome<>> Core::lift_quarantine(SerialNumber serial) {
 // It is free then and not known to be clean: erased before its next bind, and read back by the next host.
 Async<Outcome<>> Core::do_lift_quarantine(SerialNumber serial) {
     const std::shared_ptr<Core> self = shared_from_this();
+    // Of several that ask at the same time one lifts it; the others find it lifted.
+    const AsyncMutex::Lock turn = co_await lifting_.lock();
     const auto known = quarantine_.find(serial);
     if (known == quarantine_.end())
         co_return refuse(

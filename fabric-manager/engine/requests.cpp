@@ -130,7 +130,8 @@ PlacementRequest Core::placement_request(const CompositionRequest& request) cons
 // Memory for a composition that has some already, in as many parts as it may still get.
 PlacementRequest Core::request_for_more(const Composition& c, Bytes missing) const {
     PlacementRequest request = placement_request({c.host, missing, c.placement, c.tenant, {}, std::nullopt});
-    const auto stay = std::ranges::count_if(c.parts, is_lasting);
+    const auto stay = std::ranges::count_if(
+        c.parts, [&](const Part& part) { return is_lasting(part) && !is_leaving(c, part); });
     request.most_parts = static_cast<std::uint8_t>(kMostParts - std::min<std::ptrdiff_t>(stay, kMostParts));
     return request;
 }

@@ -18,10 +18,31 @@ bool can_be_resized(const Composition& c) {
             c.state == CompositionState::kDegraded || c.state == CompositionState::kOnlining);
 }
 
+std::unexpected<Problem> refuse_in_exchange(const Composition& c) {
+    return refuse(problem::kExchangeUnderWay,
+                  fmt::format("composition {} is shrinking from {} to {} by an exchange; wait until it is "
+                              "Online, or ask for {} again to have that undone",
+                              c.id.value, format_bytes(c.exchange->size_before), format_bytes(c.size),
+                              format_bytes(c.exchange->size_before)),
+                  ErrorCode::kConflict);
+}
+
+// What the composition goes back to when all that it grows by comes to nothing.
+Bytes size_without_growth(const Composition& c) {
+    Bytes used;
+    Bytes growth;
+    for (const Part& part : c.parts) {
+        if (!is_lasting(part)) continue;
+        if (!is_new(part)) used += part.size;
+        if (is_new(part) && !part.replacement) growth += part.size;
+    }
+    return c.size > growth ? std::max(c.size - growth, used) : used;
+}
+
 }  // namespace
 
 // A copy of the composition with another size: parts that have to go are asked back, those that are needed
-// are placed but not claimed yet.
+// are placed but not claimed yet. What the host uses goes only once all that stays is online.
 Outcome<Composition> Core::resized(const Composition& before, Bytes size) {
     if (!can_be_resized(before))
         return refuse(problem::kNotOnline,
@@ -30,21 +51,35 @@ Outcome<Composition> Core::resized(const Composition& before, Bytes size) {
                       ErrorCode::kConflict);
     if (size.value == 0)
         return refuse(problem::kSizeZero, "a composition needs a size above 0; release it instead");
+    if (before.exchange) return refuse_in_exchange(before);
     Composition c = before;
     const Bytes has = lasting_size(c);
-    Bytes missing = size > has ? size - has : Bytes{};
-    if (size < has) {
-        const Shrink shrink = choose_shrink(c, has - size);
-        for (Part& part : c.parts)
-            if (is_lasting(part) && shrink.regions.contains(part.region)) give_back(c, part);
-        missing = shrink.excess;
+    const Shrink shrink = size < has ? choose_shrink(c, has - size) : Shrink{};
+    const Bytes missing = size < has ? shrink.excess : size - has;
+    std::vector<std::uint32_t> leaving;
+    bool comes = missing.value != 0;
+    for (Part& part : c.parts) {
+        if (!is_lasting(part)) continue;
+        const bool goes = shrink.regions.contains(part.region);
+        if (goes && is_new(part)) give_back(c, part);
+        if (goes && !is_new(part)) leaving.push_back(part.number);
+        if (!goes && is_new(part)) comes = true;
     }
     c.size = size;
+    if (comes && !leaving.empty()) begin_exchange(c, size_without_growth(before), std::move(leaving));
+    if (!comes)
+        for (const std::uint32_t number : leaving) give_back(c, *c.part(number));
     if (missing.value == 0) return c;
     const CompositionRequest more{c.host, missing, c.placement, c.tenant, {}, std::nullopt};
-    if (size > has)
-        if (Outcome<> fits = check_tenant(config_.tenants, tenants_, more, 0); !fits)
-            return std::unexpected(std::move(fits.error()));
+    if (Outcome<> fits = check_tenant(config_.tenants, tenants_, more, 0); !fits) {
+        if (size < has)
+            fits.error().detail += fmt::format(
+                "; the composition has both for a while when it shrinks by an exchange. Sizes that need "
+                "none: "
+                "{}",
+                fmt::join(sizes_below(before), ", "));
+        return std::unexpected(std::move(fits.error()));
+    }
     Outcome<Plan> plan = place(inventory_, request_for_more(c, missing));
     if (!plan && size < has)
         return refuse(
@@ -56,7 +91,11 @@ Outcome<Composition> Core::resized(const Composition& before, Bytes size) {
                         fmt::join(sizes_below(before), ", ")),
             ErrorCode::kExhausted);
     if (!plan) return std::unexpected(plan.error());
+    const std::uint32_t first = c.next_part;
     add_parts(c, *std::move(plan), now());
+    if (c.exchange)
+        for (std::uint32_t number = first; number < c.next_part; ++number)
+            c.exchange->coming.push_back(number);
     return c;
 }
 
@@ -82,6 +121,8 @@ Async<Outcome<Composition>> Core::do_change(EntryPtr entry, CompositionChangeReq
         refused = check_precondition(c, precondition);
         if (!refused && is_end(c.state)) refused = ended_already(c);
         if (refused) return false;
+        const bool undone = request.size && c.exchange && *request.size == c.exchange->size_before;
+        if (undone) undo_exchange(draft, Reason{"asked-back", "a client asked for that"});
         if (request.size && *request.size != c.size) {
             forget_ended_parts(entry, c);
             Outcome<Composition> wanted = resized(c, *request.size);
@@ -113,6 +154,7 @@ Async<Outcome<Composition>> Core::do_change(EntryPtr entry, CompositionChangeReq
         co_return refuse_for_store(durable.error());
     }
     Composition answer = entry->c;
+    for (const auto& [number, job] : entry->jobs) job->kick.notify_all();
     kick(entry);
     co_return answer;
 }

@@ -5,27 +5,41 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace memtide::fm {
 
 namespace {
 
-using Regions = std::vector<std::pair<std::uint32_t, Bytes>>;
+struct Region {
+    std::uint32_t number = 0;
+    Bytes size;
+    Bytes used;  // of it, by the host
+};
+using Regions = std::vector<Region>;
 
 Regions lasting_regions(const Composition& c) {
-    std::map<std::uint32_t, Bytes> sizes;
-    for (const Part& part : c.parts)
-        if (is_lasting(part)) sizes[part.region] += part.size;
-    return {sizes.begin(), sizes.end()};
+    std::map<std::uint32_t, Region> regions;
+    for (const Part& part : c.parts) {
+        if (!is_lasting(part)) continue;
+        Region& region = regions[part.region];
+        region.number = part.region;
+        region.size += part.size;
+        if (!is_new(part)) region.used += part.size;
+    }
+    Regions result;
+    for (const auto& [number, region] : regions) result.push_back(region);
+    return result;
 }
 
 // Subsets as bits: there are at most kMostParts regions.
-Bytes size_of(const Regions& regions, unsigned subset) {
-    Bytes size;
+Bytes sum_of(const Regions& regions, unsigned subset, Bytes Region::* what) {
+    Bytes sum;
     for (std::size_t i = 0; i < regions.size(); ++i)
-        if ((subset >> i & 1) != 0) size += regions[i].second;
-    return size;
+        if ((subset >> i & 1) != 0) sum += regions[i].*what;
+    return sum;
 }
+Bytes size_of(const Regions& regions, unsigned subset) { return sum_of(regions, subset, &Region::size); }
 
 }  // namespace
 
@@ -33,14 +47,15 @@ Shrink choose_shrink(const Composition& c, Bytes less) {
     const Regions regions = lasting_regions(c);
     std::optional<unsigned> best;
     const auto key = [&](unsigned subset) {
-        return std::pair(size_of(regions, subset).value, std::popcount(subset));
+        return std::tuple(size_of(regions, subset).value, sum_of(regions, subset, &Region::used).value,
+                          std::popcount(subset));
     };
     for (unsigned subset = 1; subset < 1U << regions.size(); ++subset)
         if (size_of(regions, subset) >= less && (!best || key(subset) < key(*best))) best = subset;
     Shrink result;
     if (!best) return result;
     for (std::size_t i = 0; i < regions.size(); ++i)
-        if ((*best >> i & 1) != 0) result.regions.insert(regions[i].first);
+        if ((*best >> i & 1) != 0) result.regions.insert(regions[i].number);
     result.excess = size_of(regions, *best) - less;
     return result;
 }

@@ -16,7 +16,8 @@ struct Shrink {
     Bytes excess;
 };
 
-// The choice with the least excess, then with the fewest regions. `less` is at most what the composition has.
+// The choice with the least excess, then with the least that a host uses already, then with the fewest
+// regions. `less` is at most what the composition has.
 // Pure.
 Shrink choose_shrink(const Composition& composition, Bytes less);
 

@@ -1,8 +1,17 @@
-// What the job of a part looks at: the switch's side of it, and the agent's.
+// What the job of a part looks at: its composition, the switch's side of it, and the agent's.
+#include <algorithm>
+
 #include "fabric-manager/engine/core.h"
 #include "fabric-manager/engine/desired.h"
 
 namespace memtide::fm {
+
+CompositionView Core::composition_view(const PartRef& ref) {
+    const Composition& c = ref.entry->c;
+    const bool comes =
+        c.exchange && std::ranges::find(c.exchange->coming, ref.number) != c.exchange->coming.end();
+    return {c.host, comes};
+}
 
 SwitchView Core::switch_view(const PartRef& ref) const {
     const Part& part = ref.part();

@@ -104,6 +104,10 @@ const Part* Composition::part(std::uint32_t number) const {
 Part* Composition::part(std::uint32_t number) { return const_cast<Part*>(std::as_const(*this).part(number)); }
 
 bool is_lasting(const Part& part) { return !is_end(part.state) && !part.release_requested && !part.reason; }
+bool is_new(const Part& part) { return part.boot_id.empty(); }
+bool is_leaving(const Composition& c, const Part& part) {
+    return c.exchange && std::ranges::find(c.exchange->leaving, part.number) != c.exchange->leaving.end();
+}
 
 namespace {
 
@@ -124,8 +128,11 @@ std::optional<CompositionState> earliest(const Composition& composition, bool (*
     return result;
 }
 
-// A part that was online before: its host rebooted.
-bool comes_back(const Part& part) { return part.state == kOnlining && !part.boot_id.empty(); }
+// Neither as it is to stay, nor on its way back to that after a reboot of its host.
+bool is_changing(const Part& part) {
+    if (!is_live(part)) return false;
+    return !is_lasting(part) || (part.state != kOnline && (part.state != kOnlining || is_new(part)));
+}
 
 }  // namespace
 
@@ -140,19 +147,17 @@ Bytes held_size(const Composition& composition) { return sum_of(composition, &is
 
 CompositionState state_of(const Composition& c) {
     const std::optional<CompositionState> live = earliest(c, &is_live);
-    // One that waits for a replacement of all it had is not over.
-    if (!live && c.was_online && !c.release_requested && !c.failed) return kDegraded;
-    if (!live) return c.failed ? kFailed : kReleased;
+    const bool stays = !c.release_requested && !c.failed;
+    if (!live) {
+        if (!stays || !c.was_online) return c.failed ? kFailed : kReleased;
+        // One that waits for a replacement of all it had is not over.
+        return c.placement.reprovide ? kDegraded : kFailed;
+    }
+    if (!stays) return *live;
     const std::optional<CompositionState> lasting = earliest(c, &is_lasting);
-    if (c.release_requested || c.failed || !lasting) return *live;
-    if (!c.was_online) return *lasting;
-    const bool online = std::ranges::any_of(
-        c.parts, [](const Part& part) { return is_lasting(part) && part.state == kOnline; });
-    if (!online) return *lasting;
-    const bool changing = std::ranges::any_of(c.parts, [](const Part& part) {
-        return is_live(part) && (!is_lasting(part) || (part.state != kOnline && !comes_back(part)));
-    });
-    if (changing) return kResizing;
+    if (!c.was_online) return lasting.value_or(*live);
+    // From its first Online on it is resized, healed, or as it should be, however far its parts are.
+    if (c.exchange || std::ranges::any_of(c.parts, is_changing)) return kResizing;
     if (*lasting != kOnline) return kOnlining;
     return lasting_size(c) < c.size ? kDegraded : kOnline;
 }

@@ -46,7 +46,7 @@ struct Reason {
 };
 
 // One step of a part's life with its time; `name` is place, erase-before-bind, allocate, bind, online,
-// drain, unbind or erase. A step that was repeated after a failure keeps its start.
+// drain, unbind, erase or exchange. A step that was repeated after a failure keeps its start.
 struct Step {
     std::string name;
     std::uint32_t part = 0;
@@ -102,7 +102,6 @@ struct Part {
     std::optional<Time> drain_deadline;
     std::uint64_t offline_revision = 0;  // host revision that first asked for "offline"
     std::string boot_id;                 // the host's boot in which it went online
-    bool erased = false;                 // the erase after unbind has succeeded
     std::uint32_t verified_pages = 0;    // that its host read back before it used it; 0: not verified
 
     // Follow from what is, and are not stored.
@@ -110,6 +109,15 @@ struct Part {
     std::vector<Holder> holders;
 
     friend bool operator==(const Part&, const Part&) = default;
+};
+
+// A shrink that gives a large part back for a smaller one: what goes stays online until all that stays is.
+struct Exchange {
+    Bytes size_before;                   // of the composition, when it is undone
+    Time deadline;                       // then it is undone
+    std::vector<std::uint32_t> leaving;  // parts that go at its end; they are as any other until then
+    std::vector<std::uint32_t> coming;   // parts that go instead when it is undone
+    friend bool operator==(const Exchange&, const Exchange&) = default;
 };
 
 // One grant of pooled CXL memory to one host, made of one part or several.
@@ -133,8 +141,9 @@ struct Composition {
     std::optional<Time> expires;
     bool was_online = false;  // once, with all that was asked for
     std::uint32_t next_part = 0;
-    bool forced = false;   // its release was forced
-    bool adopted = false;  // found bound on the switch, not asked for here
+    std::optional<Exchange> exchange;  // under way
+    bool forced = false;               // its release was forced
+    bool adopted = false;              // found bound on the switch, not asked for here
     bool release_requested = false;
     std::vector<std::string> undone;
     std::vector<Step> steps;
@@ -157,6 +166,10 @@ Bytes lasting_size(const Composition& composition);
 Bytes held_size(const Composition& composition);
 // Whether a part is to stay.
 bool is_lasting(const Part& part);
+// Whether no host ever had the part online.
+bool is_new(const Part& part);
+// Whether a part goes at the end of the exchange under way.
+bool is_leaving(const Composition& composition, const Part& part);
 // What the first part that waits waits for; empty when none does.
 std::string waiting_for(const Composition& composition);
 

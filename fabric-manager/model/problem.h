@@ -31,6 +31,7 @@ inline constexpr std::string_view kCompositionEnded = "composition-ended";
 inline constexpr std::string_view kPreconditionFailed = "precondition-failed";
 inline constexpr std::string_view kNotOnline = "not-online";
 inline constexpr std::string_view kCannotShrink = "cannot-shrink";
+inline constexpr std::string_view kExchangeUnderWay = "exchange-under-way";
 inline constexpr std::string_view kNotQuarantined = "not-quarantined";
 inline constexpr std::string_view kStorageFull = "storage-full";
 inline constexpr std::string_view kStorageReadOnly = "storage-read-only";

@@ -149,14 +149,14 @@ Answer create_composition(Context& context, http::Request request) {
     if (const auto refused = charge_to(caller_of(request), *wanted)) co_return answer(*refused);
     const auto dry_run = flag(request, "dryRun");
     if (!dry_run) co_return answer(dry_run.error());
-    if (*dry_run) {
-        const auto plan = context.manager.plan(*std::move(wanted));
-        co_return plan ? answer(200, plan_json(*plan)) : answer(plan.error());
-    }
     auto key = idempotency_key(request, *wanted);
     if (!key) co_return answer(key.error());
     const auto wait = wait_of(request);
     if (!wait) co_return answer(wait.error());
+    if (*dry_run) {  // and nothing that the real one would refuse for its form
+        const auto plan = context.manager.plan(*std::move(wanted));
+        co_return plan ? answer(200, plan_json(*plan)) : answer(plan.error());
+    }
     const auto created = co_await context.manager.create(*std::move(wanted), *std::move(key));
     if (!created) co_return answer(created.error());
     const Composition now = co_await settled(context, created->composition, *wait);

@@ -87,9 +87,14 @@ std::uint8_t small_of(const std::optional<json::Value>& given, std::uint8_t leas
 }
 bool flag_of(const std::optional<json::Value>& given) { return given && given->boolean(); }
 
-PlacementPolicy read_placement(const std::optional<json::Value>& given) {
-    PlacementPolicy policy;
-    if (!given) return policy;
+// The policy, which limits of it were given, and without a policy that of whoever asks for ways:
+// interleaving.
+void read_placement(const json::Object& root, CompositionRequest& request) {
+    PlacementPolicy& policy = request.placement;
+    if (const auto ways = root.get("ways")) policy.ways = ways->integer<std::uint8_t>(1, kMostParts);
+    if (policy.ways > 1) policy.kind = PlacementKind::kBandwidth;
+    const auto given = root.get("placement");
+    if (!given) return;
     const json::Object object = given->object();
     if (const auto kind = object.get("policy"))
         policy.kind = parse_placement_kind(kind->one_of({"pack", "spread", "bandwidth"}))
@@ -100,18 +105,10 @@ PlacementPolicy read_placement(const std::optional<json::Value>& given) {
     policy.exclusive_devices = flag_of(object.get("exclusive_devices"));
     policy.use_reserve = flag_of(object.get("use_reserve"));
     policy.reprovide = flag_of(object.get("reprovide"));
-    return policy;
-}
-
-// Which limits were given.
-PlacementLimits limits_of(const std::optional<json::Value>& given, const PlacementPolicy& policy) {
-    PlacementLimits limits;
-    if (!given) return limits;
-    const json::Object object = given->object();
+    PlacementLimits& limits = request.limits;
     if (object.get("max_percent_per_device")) limits.max_percent_per_device = policy.max_percent_per_device;
     if (object.get("max_percent_per_switch")) limits.max_percent_per_switch = policy.max_percent_per_switch;
     if (object.get("exclusive_devices")) limits.exclusive_devices = policy.exclusive_devices;
-    return limits;
 }
 
 ObservedRegion read_observed_region(const json::Object& object) {
@@ -156,14 +153,7 @@ Outcome<CompositionRequest> read_composition_request(std::string_view body) {
     if (const auto tenant = root.get("tenant")) request.tenant = tenant->string(kName);
     request.labels = read_labels(root.get("labels"));
     request.ttl = read_ttl(root.get("ttl"), 1);
-    request.placement = read_placement(root.get("placement"));
-    request.limits = limits_of(root.get("placement"), request.placement);
-    if (const auto ways = root.get("ways")) {
-        request.placement.ways = ways->integer<std::uint8_t>(1, kMostParts);
-        // Whoever asks for ways wants them interleaved.
-        if (!root.get("placement") && request.placement.ways > 1)
-            request.placement.kind = PlacementKind::kBandwidth;
-    }
+    read_placement(root, request);
     if (const auto good = reader.check(json::Reader::Unknown::kRefused); !good)
         return refuse(problem::kInvalidRequest, good.error().message);
     return request;

@@ -147,9 +147,14 @@ Answer lift_quarantine(Context& context, http::Request request) {
     const Result<SerialNumber> serial = parse_serial(text);
     if (!serial)
         co_return answer(Problem{std::string(problem::kNotQuarantined),
-                                 fmt::format("\"{}\" is not the serial number of an LD", text),
+                                 fmt::format("\"{}\" is not the serial number of an LD: write it as GET "
+                                             "/v1/devices has it, 0x and hexadecimal digits",
+                                             text),
                                  ErrorCode::kNotFound});
-    const Outcome<> lifted = co_await context.manager.lift_quarantine(*serial);
+    Outcome<> lifted = co_await context.manager.lift_quarantine(*serial);
+    const bool decimal = !text.starts_with("0x") && !text.starts_with("0X");
+    if (!lifted && lifted.error().code == problem::kNotQuarantined && decimal)
+        lifted.error().detail += "; digits without 0x before them are decimal";
     if (!lifted) co_return answer(lifted.error());
     boost::json::object body;
     body["serial"] = format_serial(*serial);

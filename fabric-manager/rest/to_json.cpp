@@ -99,6 +99,14 @@ json::object policy_json(const PlacementPolicy& policy) {
             {"reprovide", policy.reprovide}};
 }
 
+json::value exchange_or_null(const std::optional<Exchange>& exchange) {
+    if (!exchange) return nullptr;
+    return json::object{{"size_before", exchange->size_before.value},
+                        {"deadline", format_time(exchange->deadline)},
+                        {"leaving", json::array(exchange->leaving.begin(), exchange->leaving.end())},
+                        {"coming", json::array(exchange->coming.begin(), exchange->coming.end())}};
+}
+
 // The NUMA node, when all parts that are online are on the same one.
 std::optional<int> common_node(const Composition& c) {
     std::optional<int> node;
@@ -131,6 +139,7 @@ json::object to_json(const Composition& c) {
     result["reason"] = reason_or_null(c.reason);
     result["node"] = or_null(common_node(c));
     result["parts"] = array_of(c.parts, part_json);
+    result["exchange"] = exchange_or_null(c.exchange);
     result["created"] = format_time(c.created);
     result["updated"] = format_time(c.updated);
     result["ttl_seconds"] = c.ttl ? json::value(c.ttl->count()) : json::value(nullptr);

@@ -93,7 +93,6 @@ json::object part_record(const Part& part) {
     put(out, "replacement", part.replacement);
     put(out, "drain_deadline", part.drain_deadline);
     put(out, "boot_id", part.boot_id);
-    put(out, "erased", part.erased);
     if (part.verified_pages != 0) out["verified"] = part.verified_pages;
     if (part.offline_revision != 0) out["offline_revision"] = part.offline_revision;
     if (part.carve) {
@@ -102,6 +101,13 @@ json::object part_record(const Part& part) {
         out["carve"] = std::move(carve);
     }
     return out;
+}
+
+json::object exchange_record(const Exchange& exchange) {
+    return {{"size_before", exchange.size_before.value},
+            {"deadline", nanoseconds(exchange.deadline)},
+            {"leaving", json::array(exchange.leaving.begin(), exchange.leaving.end())},
+            {"coming", json::array(exchange.coming.begin(), exchange.coming.end())}};
 }
 
 // --- Reading (throws on what does not fit; the public functions catch) ---
@@ -191,7 +197,6 @@ Part read_part(const json::object& in) {
     part.drain_deadline = maybe_time(in, "drain_deadline");
     part.offline_revision = number_or<std::uint64_t>(in, "offline_revision", 0);
     part.boot_id = text(in, "boot_id");
-    part.erased = flag(in, "erased");
     part.verified_pages = number_or<std::uint32_t>(in, "verified", 0);
     if (const json::value* value = in.if_contains("carve")) {
         const json::object& carve = value->as_object();
@@ -199,6 +204,21 @@ Part read_part(const json::object& in) {
             Carve{read_sizes(carve.at("before")), read_sizes(carve.at("after")), flag(carve, "done")};
     }
     return part;
+}
+
+std::vector<std::uint32_t> read_numbers(const json::value& in) {
+    std::vector<std::uint32_t> out;
+    for (const json::value& one : in.as_array()) out.push_back(one.to_number<std::uint32_t>());
+    return out;
+}
+
+std::optional<Exchange> read_exchange(const json::object& in) {
+    const json::value* value = in.if_contains("exchange");
+    if (value == nullptr) return std::nullopt;
+    const json::object& one = value->as_object();
+    return Exchange{Bytes{number<std::uint64_t>(one, "size_before")},
+                    time_of(number<std::int64_t>(one, "deadline")), read_numbers(one.at("leaving")),
+                    read_numbers(one.at("coming"))};
 }
 
 // Before schema version 3 a composition was made of one part, whose members were its own.
@@ -261,6 +281,7 @@ Composition read_composition(const json::object& in) {
     c.manager_overhead_ms = number_or<double>(in, "overhead_ms", 0);
     c.phase_started = time_of(number<std::int64_t>(in, "phase_started"));
     c.phase_waited_ms = number_or<double>(in, "phase_waited_ms", 0);
+    c.exchange = read_exchange(in);
     read_parts(in, c);
     read_details(in, c);
     return c;
@@ -300,6 +321,7 @@ std::string encode_record(const Composition& c) {
     put(out, c.reason);
     if (c.ttl) out["ttl"] = c.ttl->count();
     put(out, "expires", c.expires);
+    if (c.exchange) out["exchange"] = exchange_record(*c.exchange);
     put(out, "failed", c.failed);
     put(out, "was_online", c.was_online);
     put(out, "forced", c.forced);

@@ -60,6 +60,24 @@ void Life::resize(const CompositionId& id, std::uint64_t units) {
     until("resized", is_done);
 }
 
+void Life::resize_in_vain(const CompositionId& id, std::uint64_t from, std::uint64_t units) {
+    if (is_end(rig.get(id).state) || rig.get(id).release_requested) return;
+    const Bytes kept = kCxlGranule * from;
+    if (!rig.has_event("composition.resize-failed") && !rig.get(id).exchange) {
+        CompositionChangeRequest request;
+        request.size = kCxlGranule * units;
+        const Outcome<Composition> changed = rig.run(rig.manager->change(id, std::move(request), {}));
+        if (!changed) throw std::runtime_error(changed.error().detail);
+    }
+    until("undone", [&] {
+        const Composition c = rig.get(id);
+        if (!is_lasting(c.parts.front()) || c.parts.front().state != CompositionState::kOnline)
+            rig.fabric->violations.emplace_back("what was there went, and nothing came");
+        return rig.has_event("composition.resize-failed") && c.state == CompositionState::kOnline &&
+               c.size == kept && held_size(c) == kept;
+    });
+}
+
 void Life::reach_end(const CompositionId& id) {
     until("an end", [&] { return is_end(rig.get(id).state); });
 }
@@ -154,6 +172,34 @@ void exchange(Life& life) {
     life.release(id);
     life.reach_end(id);
 }
+
+// What comes is refused by the switch, by the host, or passed over until the deadline: what there is stays.
+void refuses_a_second_bind(Life& life) {
+    to_exchange(life);
+    life.rig.fabric->fault = [&life](std::string_view command,
+                                     FakeSwitch::When when) -> std::optional<Error> {
+        const bool first = life.rig.fabric->calls["bind"] == 0;
+        if (command != "bind" || when != FakeSwitch::When::kBefore || first) return std::nullopt;
+        return Error{ErrorCode::kInvalidArgument, "Invalid input: refused"};
+    };
+}
+void exchange_in_vain(Life& life, FakeAgent::NewMemory new_memory) {
+    const CompositionId id = life.create("a", "host0", 4).id;
+    life.reach_online(id);
+    life.rig.agents[0]->new_memory = new_memory;
+    if (!life.marked("tried")) life.resize_in_vain(id, 4, 2);
+    life.mark("tried");
+    life.rig.agents[0]->new_memory = FakeAgent::NewMemory::kOnlined;
+    life.release(id);
+    life.reach_end(id);
+}
+void exchange_not_bound(Life& life) { exchange_in_vain(life, FakeAgent::NewMemory::kOnlined); }
+void exchange_not_onlined(Life& life) { exchange_in_vain(life, FakeAgent::NewMemory::kRefused); }
+void exchanges_quickly(Life& life) {
+    to_exchange(life);
+    life.rig.config.timing.exchange_deadline = Milliseconds(50);
+}
+void exchange_overdue(Life& life) { exchange_in_vain(life, FakeAgent::NewMemory::kIgnored); }
 
 // The lease ends by itself.
 void lease(Life& life) { life.reach_end(life.create("a", "host0", 1, std::chrono::seconds(1)).id); }
@@ -306,6 +352,9 @@ const std::vector<Scenario>& scenarios() {
         {"interleaved", two_devices, interleaved, 1, 1, true, 1},
         {"grow-and-shrink", to_grow, grow_and_shrink, 1, 1, true, 1},
         {"exchange", to_exchange, exchange, 1, 1, true, 1},
+        {"exchange-not-bound", refuses_a_second_bind, exchange_not_bound, 1},
+        {"exchange-not-onlined", to_exchange, exchange_not_onlined, 1, 1, true, 1},
+        {"exchange-overdue", exchanges_quickly, exchange_overdue, 1, 1, true, 1},
     };
     return all;
 }

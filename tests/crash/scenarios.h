@@ -22,6 +22,8 @@ struct Life {
                        std::optional<std::chrono::seconds> ttl = {}, PlacementPolicy policy = {});
     // Asks for it unless it has that size, and waits until it does. Not for one on its way out.
     void resize(const CompositionId& id, std::uint64_t units);
+    // A shrink by an exchange that comes to nothing: what there was is never touched.
+    void resize_in_vain(const CompositionId& id, std::uint64_t from, std::uint64_t units);
     void reach_online(const CompositionId& id);  // or an end
     void release(const CompositionId& id, bool force = false);
     void reach_end(const CompositionId& id);

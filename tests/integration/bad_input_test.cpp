@@ -112,6 +112,32 @@ TEST_F(BadInput, QueriesThatMakeNoSense) {
     expect_state(id, "Online");
 }
 
+TEST_F(BadInput, ADryRunRefusesWhatTheRealOneWould) {
+    const std::string body = R"({"host":"host0","size":"256MiB"})";
+    for (const std::string more : {"", "&dryRun=true"}) {
+        for (const std::string query : {"?wait=online", "?wait=Online&timeout=soon", "?timeout=-1s"})
+            expect_problem(rest_.send_json("POST", "/v1/compositions" + query + more, body), 400,
+                           "invalid-request");
+        for (const std::string& key : {std::string("with space"), std::string(256, 'k')})
+            expect_problem(rest_.call("POST", "/v1/compositions?" + more.substr(more.empty() ? 0 : 1), body,
+                                      {{"Content-Type", "application/json"}, {"Idempotency-Key", key}}),
+                           400, "invalid-request");
+    }
+    const RestAnswer planned = rest_.send_json("POST", "/v1/compositions?dryRun=true&wait=Online", body);
+    EXPECT_EQ(planned.status, 200U) << planned.body;
+    expect_all_free();
+}
+
+TEST_F(BadInput, WhatIsNoSerialNumberIsToldItsForm) {
+    for (const auto* serial : {"4d54000100000001", "0x", "nonsense"}) {
+        const RestAnswer answer = rest_.call("DELETE", std::string("/v1/quarantine/") + serial);
+        expect_problem(answer, 404, "not-quarantined");
+        EXPECT_NE(text(answer.json, "detail").find("0x and hexadecimal digits"), std::string::npos);
+    }
+    EXPECT_NE(text(rest_.call("DELETE", "/v1/quarantine/1234").json, "detail").find("decimal"),
+              std::string::npos);
+}
+
 TEST_F(BadInput, TheSameIdempotencyKeyTwiceIsAnsweredTheSame) {
     const http::Headers key{{"Idempotency-Key", "key-1"}};
     const RestAnswer first = rest_.compose("host0", "256MiB", key);

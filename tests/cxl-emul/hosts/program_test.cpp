@@ -42,9 +42,14 @@ class HostsProgram : public testing::Test {
 TEST_F(HostsProgram, BadOptionsEndItWithCode2AndWhatIsWrong) {
     const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
         {{}, "--count"},
-        {{"--count", "0"}, "hosts, not 0"},
+        {{"--count", "0"}, "--count: must be a whole number of at least 1, not 0"},
         {{"--count", "x"}, "--count"},
-        {{"--count", "-1"}, "hosts, not"},
+        {{"--count", "-1"}, "at least 1, not -1"},
+        {{"--count", "100001"}, "1 to 100000 hosts, not 100001"},
+        {{"--count", "4", "--heads", "0"}, "--heads: must be a whole number of at least 1, not 0"},
+        {{"--count", "4", "--heads", "-1"}, "--heads: must be a whole number of at least 1, not -1"},
+        {{"--count", "99", "--switches", "99", "--heads", "99"}, "heads, not 99"},
+        {{"--count", "4", "--switches", "3", "--heads", "2"}, "3 switches are no multiple of 2 heads"},
         {{"--count", "1", "--colour", "red"}, "--colour"},
         {{"--count", "1", "--kind", "dcd"}, "--kind"},
         {{"--count", "1", "--ld-size", "100MB"}, "--ld-size"},

@@ -71,6 +71,7 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     ASSERT_TRUE(example) << example.error().message;
     const AppConfig defaults;
     EXPECT_EQ(example->manager.timing.drain_deadline, defaults.manager.timing.drain_deadline);
+    EXPECT_EQ(example->manager.timing.exchange_deadline, defaults.manager.timing.exchange_deadline);
     EXPECT_EQ(example->manager.timing.switch_poll, defaults.manager.timing.switch_poll);
     EXPECT_EQ(example->manager.timing.retry_min, defaults.manager.timing.retry_min);
     EXPECT_EQ(example->manager.timing.retry_max, defaults.manager.timing.retry_max);

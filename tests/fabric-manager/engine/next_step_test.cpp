@@ -30,7 +30,7 @@ class NextStep : public ::testing::Test {
     }
     ActionKind next(CompositionState state) {
         c.state = state;
-        return next_step(HostId("host0"), c, fabric, agent).kind;
+        return next_step({HostId("host0")}, c, fabric, agent).kind;
     }
     void agent_says(ObservedState state, std::uint64_t revision = 10) {
         agent.reported = true;
@@ -47,7 +47,7 @@ class NextStep : public ::testing::Test {
     }
     std::string reason(CompositionState state) {
         c.state = state;
-        const Action action = next_step(HostId("host0"), c, fabric, agent);
+        const Action action = next_step({HostId("host0")}, c, fabric, agent);
         return action.reason ? action.reason->code : "";
     }
 
@@ -225,12 +225,27 @@ TEST_F(NextStep, FailureUndoesTheCarveFirst) {
     EXPECT_EQ(next(kBinding), kAwaitSwitch);
 }
 
+TEST_F(NextStep, RefusalToOnlineCountsWhereOtherMemoryDoes) {
+    fabric.vppb = VppbView::kOurs;
+    agent_says(ObservedState::kFailed);
+    c.state = kOnlining;
+    c.boot_id.clear();
+    CompositionView composition{HostId("host0")};
+    EXPECT_EQ(next_step(composition, c, fabric, agent).kind, kAwaitAgentOnline);
+    composition.expendable = true;
+    const Action action = next_step(composition, c, fabric, agent);
+    EXPECT_EQ(action.kind, kOnlineRefused);
+    EXPECT_EQ(action.reason->code, "online-refused");
+    c.release_requested = true;
+    EXPECT_EQ(next_step(composition, c, fabric, agent).kind, kStartDrain);
+}
+
 // Every combination of what can be: nothing that must never happen is ever the next step.
 TEST_F(NextStep, NoCombinationBreaksAnInvariant) {
     int combinations = 0;
     for (const CompositionState state : kStates)
         for (const VppbView vppb : kVppbs)
-            for (int bits = 0; bits < 512; ++bits)
+            for (int bits = 0; bits < 1024; ++bits)
                 for (int observed = -1; observed < 6; ++observed) {
                     const auto bit = [&](int n) { return (bits >> n & 1) != 0; };
                     c.state = state;
@@ -247,7 +262,7 @@ TEST_F(NextStep, NoCombinationBreaksAnInvariant) {
                     c.carve = bit(7) ? std::optional(Carve{{}, {}, bit(8)}) : std::nullopt;
                     agent = AgentView{};
                     if (observed >= 0) agent_says(static_cast<ObservedState>(observed));
-                    const Action action = next_step(HostId("host0"), c, fabric, agent);
+                    const Action action = next_step({HostId("host0"), bit(9)}, c, fabric, agent);
                     const ActionKind kind = action.kind;
                     ++combinations;
                     if (is_end(state)) {
@@ -271,14 +286,17 @@ TEST_F(NextStep, NoCombinationBreaksAnInvariant) {
                     if (kind == kErase || kind == kEraseBeforeBind) {
                         ASSERT_TRUE(vppb != VppbView::kOurs && !fabric.ld_elsewhere && fabric.device_present);
                     }
-                    if (kind == kFail) {
+                    if (kind == kOnlineRefused) {
+                        ASSERT_TRUE(state == kOnlining && bit(9) && !c.release_requested);
+                    }
+                    if (kind == kFail || kind == kOnlineRefused) {
                         ASSERT_TRUE(action.reason);
                     }
                     const bool waits = kind == kAwaitSwitch || kind == kAwaitBackground ||
                                        kind == kAwaitAgentOnline || kind == kAwaitAgentOffline;
                     ASSERT_EQ(waits, !action.waiting_for.empty());
                 }
-    EXPECT_EQ(combinations, 9 * 5 * 512 * 7);
+    EXPECT_EQ(combinations, 9 * 5 * 1024 * 7);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Memory that a host finds not erased although its device has said that it was.
 #include <algorithm>
 
+#include <boost/asio/detached.hpp>
 #include <gtest/gtest.h>
 
 #include "fabric-manager/engine/desired.h"
@@ -131,6 +132,25 @@ TEST_F(NotErased, LiftedTooEarlyItIsFoundAgain) {
     reach(rig.create("host1", 1)->composition.id, kFailed);
     EXPECT_EQ(quarantined(), kCxlGranule);
     EXPECT_EQ(rig.wrong(), kNone);
+}
+
+TEST_F(NotErased, OfManyThatLiftItAtOnceOneDoes) {
+    start(1);
+    const SerialNumber dirty = soil(rig, "host0", 1);
+    reach(rig.create("host0", 1)->composition.id, kFailed);
+    std::vector<std::string> answers;
+    const auto lift = [](Manager* manager, SerialNumber serial,
+                         std::vector<std::string>* told) -> boost::asio::awaitable<void> {
+        const Outcome<> lifted = co_await manager->lift_quarantine(serial);
+        told->push_back(lifted ? "lifted" : lifted.error().code);
+    };
+    constexpr int kClients = 8;
+    for (int i = 0; i < kClients; ++i)
+        boost::asio::co_spawn(rig.io(), lift(rig.manager.get(), dirty, &answers), boost::asio::detached);
+    ASSERT_TRUE(rig.run_until([&] { return answers.size() == kClients; }));
+    EXPECT_EQ(std::ranges::count(answers, "lifted"), 1);
+    EXPECT_EQ(std::ranges::count(answers, problem::kNotQuarantined), kClients - 1);
+    EXPECT_EQ(rig.events_of("ld.recovered"), 1);
 }
 
 TEST_F(NotErased, OnlyWhatIsInQuarantineCanBeLifted) {
@@ -311,16 +331,16 @@ TEST(NotErasedStep, ComesBeforeEverythingElseOfAPartThatIsComingUp) {
         part.state = state;
         for (const bool released : {false, true}) {
             part.release_requested = released;
-            EXPECT_EQ(next_step(HostId("host0"), part, fabric, agent).kind, ActionKind::kNotErased);
+            EXPECT_EQ(next_step({HostId("host0")}, part, fabric, agent).kind, ActionKind::kNotErased);
             // What takes its place is looked for at once.
-            EXPECT_EQ(next_step(HostId("host0"), part, SwitchView{}, agent).kind, ActionKind::kAwaitSwitch);
+            EXPECT_EQ(next_step({HostId("host0")}, part, SwitchView{}, agent).kind, ActionKind::kAwaitSwitch);
         }
         part.boot_id = "boot-1";
-        EXPECT_NE(next_step(HostId("host0"), part, fabric, agent).kind, ActionKind::kNotErased)
+        EXPECT_NE(next_step({HostId("host0")}, part, fabric, agent).kind, ActionKind::kNotErased)
             << "the host may have written it itself";
         part.boot_id.clear();
         part.reason = Reason{"not-erased", ""};
-        EXPECT_NE(next_step(HostId("host0"), part, fabric, agent).kind, ActionKind::kNotErased)
+        EXPECT_NE(next_step({HostId("host0")}, part, fabric, agent).kind, ActionKind::kNotErased)
             << "done already";
         part.reason.reset();
     }

@@ -49,6 +49,10 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
             seen.state = ObservedState::kAbsent;
         } else if (one.online && lds.size() < one.serials.size()) {
             seen.state = ObservedState::kFound;
+        } else if (one.online && new_memory != NewMemory::kOnlined &&
+                   std::ranges::none_of(lds, [](const FakeLd* ld) { return ld->used; })) {
+            seen.state = new_memory == NewMemory::kIgnored ? ObservedState::kFound : ObservedState::kFailed;
+            if (seen.state == ObservedState::kFailed) seen.error = Reason{"no-window", "no window has room"};
         } else if (one.online && !read_back(lds, one, seen)) {
             seen.state = ObservedState::kFailed;
             seen.error = Reason{"not-erased", "it holds what an erase does not leave"};

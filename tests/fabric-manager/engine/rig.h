@@ -27,6 +27,8 @@ struct FakeAgent {
     bool refuses_to_let_go = false;  // something holds the memory
     std::vector<Holder> holders;
     std::vector<HostWindow> windows;
+    // What it does with memory that it never had online: passes over it, or says that it cannot.
+    enum class NewMemory { kOnlined, kIgnored, kRefused } new_memory = NewMemory::kOnlined;
     bool knows_read_back = true;       // else it passes over that memory is to be verified
     std::string reboots_at_read_back;  // as this boot, once
     int reports = 0;

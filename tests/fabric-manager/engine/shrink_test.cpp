@@ -36,6 +36,13 @@ TEST(Shrink, WhatGoesTooMuchIsSaid) {
     EXPECT_EQ(shrink.excess, kCxlGranule * 3);
 }
 
+TEST(Shrink, WhatTheHostDoesNotUseYetGoesFirst) {
+    Composition c = with({2, 1, 1, 2});
+    for (const std::uint32_t used : {0, 1, 2}) c.parts[used].boot_id = "boot";
+    EXPECT_EQ(choose_shrink(c, kCxlGranule * 2).regions, regions({3}));
+    EXPECT_EQ(choose_shrink(c, kCxlGranule * 1).regions, regions({1}));  // rather than too much
+}
+
 TEST(Shrink, PartsOnTheirWayOutDoNotCount) {
     Composition c = with({2, 2});
     c.parts[0].release_requested = true;

@@ -83,6 +83,29 @@ TEST(CompositionState, OneThatGrowsOrShrinksIsResizing) {
     EXPECT_EQ(state_of(shrinks), kOnline);
 }
 
+// However far its parts are: who asks for another size meanwhile is not told that it never was online.
+TEST(CompositionState, OneThatWasOnlineIsResizingWhateverItsPartsDo) {
+    for (const CompositionState old : {kOnlining, kDraining, kUnbinding, kErasing, kReleased})
+        for (const CompositionState fresh : {kPending, kBinding, kOnlining}) {
+            Composition c = with_parts({old, fresh});
+            c.parts[1].boot_id.clear();
+            EXPECT_EQ(state_of(c), kResizing) << to_string(old) << ", " << to_string(fresh);
+        }
+    EXPECT_EQ(state_of(with_parts({kDraining, kFailed})), kResizing);
+    Composition exchange = with_parts({kOnline, kOnline});
+    exchange.exchange = Exchange{exchange.size, {}, {0}, {1}};
+    EXPECT_EQ(state_of(exchange), kResizing);
+}
+
+TEST(CompositionState, OneThatLostAllIsDegradedOnlyWhereItIsReplaced) {
+    Composition c = with_parts({kFailed, kReleased});
+    EXPECT_EQ(state_of(c), kFailed);
+    c.placement.reprovide = true;
+    EXPECT_EQ(state_of(c), kDegraded);
+    c.release_requested = true;
+    EXPECT_EQ(state_of(c), kReleased);
+}
+
 TEST(CompositionState, HostThatRebootedIsNoResize) {
     EXPECT_EQ(state_of(with_parts({kOnline, kOnlining})), kOnlining);
     EXPECT_EQ(state_of(with_parts({kOnlining, kOnlining})), kOnlining);

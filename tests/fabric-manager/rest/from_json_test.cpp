@@ -62,6 +62,30 @@ TEST(CompositionRequestJson, MisspeltMembersAreRefusedNotIgnored) {
     EXPECT_NE(request.error().detail.find("tll"), std::string::npos);
 }
 
+TEST(CompositionRequestJson, WaysMeanInterleavingUnlessAPolicyIsNamed) {
+    const auto kind_of = [](const std::string& members) {
+        return read_composition_request(R"({"host":"h","size":1)" + members + "}")->placement.kind;
+    };
+    EXPECT_EQ(kind_of(R"(,"ways":2)"), PlacementKind::kBandwidth);
+    EXPECT_EQ(kind_of(R"(,"ways":2,"placement":null)"), PlacementKind::kBandwidth);
+    EXPECT_EQ(kind_of(R"(,"ways":2,"placement":{"reprovide":true})"), PlacementKind::kBandwidth);
+    EXPECT_EQ(kind_of(R"(,"ways":2,"placement":{"policy":"spread"})"), PlacementKind::kSpread);
+    EXPECT_EQ(kind_of(R"(,"ways":1,"placement":{"reprovide":true})"), PlacementKind::kPack);
+    EXPECT_EQ(kind_of(""), PlacementKind::kPack);
+}
+
+TEST(CompositionRequestJson, OneMistakeIsToldOnce) {
+    const auto wrong = read_composition_request(R"({"host":"h","size":1,"placement":[]})");
+    ASSERT_FALSE(wrong);
+    const std::string& detail = wrong.error().detail;
+    EXPECT_EQ(detail.find("must be an object"), detail.rfind("must be an object")) << detail;
+    const auto percent =
+        read_composition_request(R"({"host":"h","size":1,"placement":{"max_percent_per_device":0}})");
+    ASSERT_FALSE(percent);
+    EXPECT_EQ(percent.error().detail.find("max_percent_per_device"),
+              percent.error().detail.rfind("max_percent_per_device"));
+}
+
 TEST(CompositionRequestJson, LabelsAreBounded) {
     std::string labels;
     for (int i = 0; i < 65; ++i) labels += (i == 0 ? "" : ",") + ("\"k" + std::to_string(i)) + "\":\"v\"";

@@ -46,6 +46,7 @@ Composition full_composition() {
     part.waiting_for = "the agent of host0 to online the memory";
     part.holders = {{"memory32", 12, "redis-server", mebibytes(1)}, {"memory33", std::nullopt, "", {}}};
     c.parts = {part};
+    c.exchange = Exchange{mebibytes(512), Time(std::chrono::seconds(60)), {0}, {1, 2}};
     c.ttl = std::chrono::seconds(60);
     c.expires = Time(std::chrono::seconds(60));
     c.undone = {"unbound vPPB 1"};
@@ -66,6 +67,8 @@ TEST(RestJson, ACompositionShowsWhatItIs) {
     EXPECT_EQ(c.at("parts").at(0).at("serial"), "0x4d54000100000001");
     EXPECT_EQ(c.at("node"), 1);
     EXPECT_EQ(c.at("state"), "Online");
+    EXPECT_EQ(c.at("exchange").at("size_before"), 536870912);
+    EXPECT_EQ(json::serialize(c.at("exchange").at("coming")), "[1,2]");
     EXPECT_EQ(c.at("parts").at(0).at("vppb"), 1);
     EXPECT_EQ(c.at("expires"), "1970-01-01T00:01:00.000Z");
     EXPECT_EQ(c.at("steps").at(0).at("duration_ms"), 12.3);
@@ -75,7 +78,7 @@ TEST(RestJson, ACompositionShowsWhatItIs) {
 
 TEST(RestJson, WhatDoesNotApplyIsNull) {
     const json::object c = to_json(Composition{});
-    for (const auto* key : {"tenant", "reason", "node", "ttl_seconds", "expires", "waiting_for"})
+    for (const auto* key : {"tenant", "reason", "node", "ttl_seconds", "expires", "waiting_for", "exchange"})
         EXPECT_TRUE(c.at(key).is_null()) << key;
 }
 

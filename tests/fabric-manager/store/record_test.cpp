@@ -37,10 +37,10 @@ Composition full() {
     part.drain_deadline = t;
     part.offline_revision = 12;
     part.boot_id = "b";
-    part.erased = true;
     part.verified_pages = 256;
     c.parts = {part, Part{}};
     c.next_part = 4;
+    c.exchange = Exchange{mebibytes(1024), t, {1}, {2, 3}};
     c.failed = true;
     c.was_online = true;
     c.created = t;
@@ -63,6 +63,16 @@ TEST(Record, CompositionIsReadBackAsItWasWritten) {
     EXPECT_EQ(*decode_composition(encode_record(c)), c);
     const Composition empty;
     EXPECT_EQ(*decode_composition(encode_record(empty)), empty);
+}
+
+TEST(Record, PartsThatSayWhetherTheyWereErasedAreReadAsAnyOther) {
+    const Composition c = full();
+    std::string record = encode_record(c);
+    const std::string_view number = R"("number":)";
+    record.insert(record.find(number), R"("erased":true,)");
+    const Result<Composition> read = decode_composition(record);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, c);
 }
 
 TEST(Record, RecordOfSchemaVersion2IsReadAsACompositionOfOnePart) {

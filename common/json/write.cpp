@@ -138,4 +138,63 @@ std::string write(const bj::object& object) { return written(object); }
 std::string write(const bj::array& array) { return written(array); }
 void append(std::string& text, const bj::object& object) { put(text, object); }
 
+// --- Writer ---
+
+void Writer::put_comma() {
+    if (needs_comma_) text_ += ',';
+    needs_comma_ = true;
+}
+
+void Writer::put_name(std::string_view name) {
+    put_comma();
+    append_string(text_, name);
+    text_ += ':';
+    needs_comma_ = false;
+}
+
+void Writer::open(char bracket, char closing) {
+    put_comma();
+    text_ += bracket;
+    closing_ += closing;
+    needs_comma_ = false;
+}
+
+void Writer::open_object() { open('{', '}'); }
+void Writer::open_array() { open('[', ']'); }
+void Writer::open_object(std::string_view name) {
+    put_name(name);
+    open_object();
+}
+void Writer::open_array(std::string_view name) {
+    put_name(name);
+    open_array();
+}
+
+void Writer::close() {
+    text_ += closing_.back();
+    closing_.pop_back();
+    needs_comma_ = true;
+}
+
+void Writer::item(std::string_view string) {
+    put_comma();
+    append_string(text_, string);
+}
+void Writer::put_signed(std::int64_t number) {
+    put_comma();
+    append_number(text_, number);
+}
+void Writer::put_unsigned(std::uint64_t number) {
+    put_comma();
+    append_number(text_, number);
+}
+void Writer::item(double number) {
+    put_comma();
+    append_double(text_, number);
+}
+void Writer::put_flag(bool flag) {
+    put_comma();
+    text_ += flag ? "true" : "false";
+}
+
 }  // namespace memtide::json

@@ -33,7 +33,7 @@ constexpr std::chrono::seconds kHealPause{1};
 // Where many write at a time, a moment's wait makes groups larger: a sync costs the processor as much as tens
 // of entries.
 constexpr std::size_t kCrowd = 8;
-constexpr std::chrono::milliseconds kGather{1};
+constexpr std::chrono::milliseconds kGather{2};
 
 // What only makes reading faster is no part of the schema: every version may add it, and drop it.
 constexpr const char* kIndexes =

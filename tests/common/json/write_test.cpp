@@ -57,5 +57,35 @@ TEST(Write, NestedValuesReadBackAsThemselves) {
     EXPECT_EQ(boost::json::parse(write(value)), value);
 }
 
+TEST(Write, WriterPutsWhatATreeOfTheSameValuesWould) {
+    std::string text = "> ";
+    Writer out(text);
+    out.open_object();
+    out.member("a\n", std::string("b\"c"));
+    out.member("literal", "text");
+    out.member("small", std::uint8_t{7});
+    out.member("negative", -5);
+    out.member("large", std::numeric_limits<std::uint64_t>::max());
+    out.member("real", 0.25);
+    out.member("flag", true);
+    out.open_array("empty");
+    out.close();
+    out.open_array("list");
+    out.item(1);
+    out.open_object();
+    out.close();
+    out.open_array();
+    out.item(false);
+    out.close();
+    out.close();
+    out.open_object("inner");
+    out.member("x", 1U);
+    out.close();
+    out.close();
+    EXPECT_EQ(text,
+              R"(> {"a\n":"b\"c","literal":"text","small":7,"negative":-5,"large":18446744073709551615,)"
+              R"("real":0.25,"flag":true,"empty":[],"list":[1,{},[false]],"inner":{"x":1}})");
+}
+
 }  // namespace
 }  // namespace memtide::json

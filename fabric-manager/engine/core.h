@@ -29,6 +29,7 @@
 //   job.cpp       the loop that takes one part of a composition from step to step
 //   views.cpp     what it looks at: the switch's and the agent's side of a part
 //   effect_steps.cpp  its steps that have an effect on a switch
+//   carve.cpp     dividing a device's memory among its LDs, and devices that refuse to
 //   failures.cpp  what a part that fails means for its composition
 //   not_erased.cpp what a host that finds memory not erased means for its composition
 //   deadlines.cpp what happens by the clock
@@ -265,10 +266,15 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Progress> bind_step(PartRef ref);
     Async<Progress> unbind_step(PartRef ref);
     Async<Progress> erase_step(PartRef ref, ActionKind kind);
-    Async<Progress> allocate_step(PartRef ref, ActionKind kind);
     Async<Progress> await_background_step(PartRef ref);
     Async<AsyncMutex::Lock> turn_at_switch(PartRef ref);
+
+    // --- carve.cpp ---
+    Async<Progress> allocate_step(PartRef ref, ActionKind kind);
     bool is_untouched(const Part& part) const;
+    Async<Progress> carve_refused(PartRef ref, Error error);
+    bool carve_wider(Draft& draft, const Error& error);
+    std::vector<PartId> carve_elsewhere(Draft& draft, const Error& error);
 
     // --- failures.cpp ---
     Async<Progress> fail_step(PartRef ref, Reason reason);
@@ -370,6 +376,9 @@ class Core : public std::enable_shared_from_this<Core> {
         std::string where;
     };
     Substitute add_substitute(Composition& c, Plan plan, bool replacement);
+    // carve.cpp
+    Substitute replace_in_region(Draft& draft, const Part& failing);
+    Substitute replace_region(Draft& draft, const Part& failing, std::string& refused);
     Async<> heal(EntryPtr entry);
 
     // --- flaps.cpp ---

@@ -159,7 +159,8 @@ Async<Result<>> Core::sanitize(SwitchId switch_id, Target target, std::optional<
 }
 
 // Makes the LDs have these sizes (in one command, so that there is no state in between), answers the serial
-// number of the part's own LD. What has the size already is left alone.
+// number of the part's own LD. What has the size already is left alone. kExhausted when the device refuses
+// for want of room, or does something else than it was asked for.
 Async<Result<SerialNumber>> Core::set_sizes(PartRef ref, std::vector<LdSize> sizes) {
     const Part part = ref.part();
     FmApiClient& client = *switches_.at(part.where.switch_id)->client;
@@ -188,13 +189,21 @@ Async<Result<SerialNumber>> Core::set_sizes(PartRef ref, std::vector<LdSize> siz
     }
     const Result<LdSizes> after = co_await read_ld_sizes(client, part.port);
     if (!after) co_return std::unexpected(after.error());
+    std::optional<Error> other;
     for (const LdSize& one : sizes) {
         const Bytes has = one.ld.value < after->sizes.size() ? after->sizes[one.ld.value] : Bytes{};
-        if (has != one.size)
-            co_return fail(
-                ErrorCode::kInvalidArgument,
-                fmt::format("device {} allocated {} to LD {} instead of {}", part.memory.device.value,
-                            format_bytes(has), one.ld.value, format_bytes(one.size)));
+        if (has == one.size || other) continue;
+        other = Error{ErrorCode::kExhausted,
+                      fmt::format("device {} allocated {} to LD {} instead of {}", part.memory.device.value,
+                                  format_bytes(has), one.ld.value, format_bytes(one.size))};
+    }
+    if (other) {
+        // What it did is what there is now.
+        for (const LdSize& one : sizes)
+            if (one.ld.value < after->sizes.size())
+                inventory_.resize({part.memory.device, one.ld}, after->sizes[one.ld.value], SerialNumber{});
+        doubt(part.where.switch_id);
+        co_return std::unexpected(*std::move(other));
     }
     SerialNumber serial;
     const auto own = std::ranges::find(sizes, part.memory.ld, &LdSize::ld);

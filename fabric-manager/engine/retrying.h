@@ -25,4 +25,9 @@ inline bool is_final(const Error& error, int failures) {
     return error.code == ErrorCode::kInvalidArgument || failures >= kAttempts;
 }
 
+// A device that calls a carve invalid may do so because it is not as it was when it was read last.
+inline bool is_final_for_carve(const Error& error, int failures) {
+    return !is_passing(error) && failures >= kAttempts;
+}
+
 }  // namespace memtide::fm

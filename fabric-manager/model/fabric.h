@@ -113,6 +113,15 @@ struct Head {
     friend bool operator==(const Head&, const Head&) = default;
 };
 
+// A size of which the device refused to make one LD, although so much of it was free: what is free is not in
+// one piece, or it has rules of its own.
+struct RefusedCarve {
+    std::optional<std::uint8_t> head;  // of a multi-headed device: through which it was asked
+    Bytes size;
+    std::vector<LdId> lds;  // whose memory it could have taken; with that of others it may be possible
+    friend bool operator==(const RefusedCarve&, const RefusedCarve&) = default;
+};
+
 struct Device {
     DeviceId id;  // "mld-4d54000100000000": kind and serial number
     // Where it is; of a multi-headed device one of its heads, `heads` has all.
@@ -125,8 +134,9 @@ struct Device {
     bool present = true;              // a port shows it now
     std::string held;                 // why nothing new is placed on it, while it comes and goes
     std::vector<LogicalDevice> lds;
-    std::uint8_t head_count = 1;  // heads that it says it has
-    std::vector<Head> heads;      // those that a port shows now; empty when it has one only
+    std::uint8_t head_count = 1;               // heads that it says it has
+    std::vector<Head> heads;                   // those that a port shows now; empty when it has one only
+    std::vector<RefusedCarve> refused_carves;  // since its allocation changed last
 
     [[nodiscard]] bool is_multi_headed() const { return head_count > 1; }
     // Its head at that port or, without a port, at that switch; nullptr when there is none.

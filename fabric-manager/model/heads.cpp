@@ -88,6 +88,7 @@ void Inventory::attach_head(Device& device, const SwitchId& id, const DeviceRead
 // reading began.
 void Inventory::read_lds(Device& device, const DeviceReading& reading) {
     std::vector<LogicalDevice> old = std::exchange(device.lds, {});
+    if (old.size() != reading.lds.size()) device.refused_carves.clear();
     const auto told_elsewhere = [&](const LogicalDevice& ld) {
         return ld.head && *ld.head != reading.multi_headed->head &&
                std::ranges::find(device.heads, *ld.head, &Head::number) != device.heads.end();
@@ -110,7 +111,10 @@ void Inventory::read_lds(Device& device, const DeviceReading& reading) {
             device.lds.push_back(std::move(ld));
             continue;
         }
-        if (ld.size != seen.size || same == old.end() || same->head != ld.head) ld.clean = false;
+        if (ld.size != seen.size || same == old.end() || same->head != ld.head) {
+            ld.clean = false;
+            device.refused_carves.clear();
+        }
         ld.id = seen.id;
         if (seen.serial.value != 0) ld.serial = seen.serial;
         ld.size = seen.size;

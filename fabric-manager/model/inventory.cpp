@@ -130,6 +130,7 @@ void Inventory::device_gone(const SwitchId& id, std::uint8_t port) {
     if (found == at_port_.end()) return;
     Device& device = *found->second;
     forget_sums(device);
+    device.refused_carves.clear();
     const Head* head = device.head_at(id, port);
     for (LogicalDevice& ld : device.lds) {
         if (!is_reached(ld, head)) continue;
@@ -259,17 +260,46 @@ void Inventory::mark(const PartId& id, const Claim& claim) {
 
 Result<> Inventory::claim(const Composition& composition, const Part& part) {
     const PartId id{composition.id, part.number};
-    Claim claim{part.memory, part.where, {}, part.size, composition.host, composition.tenant};
-    if (part.carve && !part.carve->done) claim.planned = part.carve->after;
+    Claim claim = claim_for(composition, part);
     if (Result<> ok = check_claim(id, claim); !ok) return ok;
     release(id);
     if (Vppb* bridge = find_vppb(claim.where)) bridge->owner = id;
     mark(id, claim);
     claims_at_[claim.where] = id;
     claims_on_[claim.memory] = id;
+    enter(id, std::move(claim));
+    return {};
+}
+
+// What the LDs get is not known any more, so that they count as they are.
+void Inventory::keep(const Composition& composition, const Part& part) {
+    const PartId id{composition.id, part.number};
+    Claim claim = claim_for(composition, part);
+    release(id);
+    Vppb* bridge = find_vppb(claim.where);
+    if (bridge != nullptr && !bridge->owner) bridge->owner = id;
+    const auto take = [&](LdId one) {
+        LogicalDevice* entry = find_ld({claim.memory.device, one});
+        if (entry == nullptr || entry->owner) return;
+        entry->owner = id;
+        settle(*entry);
+    };
+    take(claim.memory.ld);
+    for (const LdSize& planned : claim.planned) take(planned.ld);
+    claims_at_.try_emplace(claim.where, id);
+    claims_on_.try_emplace(claim.memory, id);
+    enter(id, std::move(claim));
+}
+
+Inventory::Claim Inventory::claim_for(const Composition& composition, const Part& part) {
+    Claim claim{part.memory, part.where, {}, part.size, composition.host, composition.tenant};
+    if (part.carve && !part.carve->done) claim.planned = part.carve->after;
+    return claim;
+}
+
+void Inventory::enter(const PartId& id, Claim claim) {
     claims_for_[claim.host].insert(id);
     claims_[id] = std::move(claim);
-    return {};
 }
 
 Result<> Inventory::claim(const Composition& composition) {
@@ -337,7 +367,10 @@ void Inventory::carved(const PartId& id) {
 void Inventory::resize(const LdAddress& address, Bytes size, SerialNumber serial) {
     LogicalDevice* entry = find_ld(address);
     if (entry == nullptr) return;
-    if (entry->size != size) entry->clean = false;
+    if (entry->size != size) {
+        entry->clean = false;
+        devices_[address.device].refused_carves.clear();
+    }
     entry->size = size;
     if (serial.value != 0) entry->serial = serial;
     settle(*entry);
@@ -373,7 +406,11 @@ void Inventory::forget_clean(const DeviceId& device) {
 }
 
 void Inventory::forget_clean(const SwitchId& id) {
-    for (const Device* device : devices_behind(id)) forget_clean(device->id);
+    for (const Device* device : devices_behind(id)) {
+        forget_clean(device->id);
+        devices_[device->id].refused_carves.clear();
+        forget_sums(*device);
+    }
 }
 
 // --- Looking ---

@@ -80,6 +80,9 @@ class Inventory {
     Result<> claim(const Composition& composition, const Part& part);
     // The same for all parts that have not ended: all or none.
     Result<> claim(const Composition& composition);
+    // Claims for the part what nobody has a claim on of what it had: while it is not durable that it gives
+    // its LDs and its vPPB up, some of them may be handed on, and nobody else may get the others.
+    void keep(const Composition& composition, const Part& part);
     // Takes back every claim of the part, or of all parts.
     void release(const PartId& id);
     void release(const CompositionId& id);
@@ -87,6 +90,9 @@ class Inventory {
     void carved(const PartId& id);
     // An LD has another size now; it is not clean then.
     void resize(const LdAddress& ld, Bytes size, SerialNumber serial);
+    // Its device refused to make an LD of that size of all that it has free where this LD is reached.
+    // Remembered until an LD of the device has another size, the device was gone, or nobody watched it.
+    void note_refused_carve(const LdAddress& ld, Bytes size);
     void set_clean(const LdAddress& ld, bool clean);
     // Keeps new placements away from it for this reason; empty: no longer.
     void set_held(const DeviceId& device, std::string why);
@@ -94,7 +100,8 @@ class Inventory {
     void set_quarantined(const LdAddress& ld, bool quarantined);
     // Every LD of the device loses its clean mark: its memory may have moved, or somebody else had it.
     void forget_clean(const DeviceId& device);
-    // The same for all devices of a switch that nobody watched for a while.
+    // The same for all devices of a switch that nobody watched for a while; what they refused is forgotten
+    // too.
     void forget_clean(const SwitchId& id);
 
     // --- Looking ---
@@ -162,6 +169,8 @@ class Inventory {
     void rebind(const SwitchId& id, std::uint8_t first = 0, std::uint8_t last = 255);
     void settle(LogicalDevice& ld) const;
     void mark(const PartId& id, const Claim& claim);
+    static Claim claim_for(const Composition& composition, const Part& part);
+    void enter(const PartId& id, Claim claim);
     [[nodiscard]] Result<> check_claim(const PartId& id, const Claim& claim) const;
     [[nodiscard]] Result<> check_unseen(const PartId& id, const Claim& claim) const;
 
@@ -187,6 +196,10 @@ class Inventory {
 // How much of the device could be one part of a composition now, through this head of a multi-headed one
 // (nullptr: through the best); 0 when it has no LD left for one.
 Bytes largest_free(const Device& device, const Head* through = nullptr);
+// The smallest size that the device is known to refuse to carve now, through this head.
+std::optional<Bytes> refused_carve(const Device& device, const Head* through = nullptr);
+// The largest LD that could be carved of an MLD through this head, as far as it is known.
+Bytes largest_carve(const Device& device, const Head* through = nullptr);
 // Memory of an MLD that no LD has and no carve has taken.
 Bytes unallocated(const Device& device);
 

@@ -41,22 +41,47 @@ Bytes unallocated(const Device& device) {
     return used < device.size ? device.size - used : Bytes{};
 }
 
+namespace {
+
+// What can be had of the device through a head in any number of pieces, and the largest LD that is there.
+struct Within {
+    Bytes all;
+    Bytes largest_ld;
+};
+Within within(const Device& device, const Head* through) {
+    Within result;
+    bool has_ld = false;
+    for (const LogicalDevice& ld : device.lds) {
+        if (ld.use != LdUse::kFree && ld.use != LdUse::kUnallocated) continue;
+        if (!is_reached(ld, through)) continue;
+        has_ld = true;
+        result.all += ld.size;
+        result.largest_ld = std::max(result.largest_ld, ld.size);
+    }
+    if (has_ld && device.kind == DeviceKind::kMld) result.all += unallocated(device);
+    return result;
+}
+
+Bytes carve_of(const Device& device, const Head* through, Bytes all) {
+    if (device.kind != DeviceKind::kMld) return {};
+    const std::optional<Bytes> refused = refused_carve(device, through);
+    return refused && all >= *refused ? *refused - std::min(*refused, device.granularity) : all;
+}
+
+}  // namespace
+
 Bytes largest_free(const Device& device, const Head* through) {
     if (through == nullptr && device.is_multi_headed()) {
         Bytes best;
         for (const Head& head : device.heads) best = std::max(best, largest_free(device, &head));
         return best;
     }
-    Bytes free;
-    bool has_ld = false;
-    for (const LogicalDevice& ld : device.lds) {
-        if (ld.use != LdUse::kFree && ld.use != LdUse::kUnallocated) continue;
-        if (!is_reached(ld, through)) continue;
-        has_ld = true;
-        free += ld.size;
-    }
-    if (!has_ld) return {};
-    return device.kind == DeviceKind::kSld ? free : free + unallocated(device);
+    const Within found = within(device, through);
+    return std::max(found.largest_ld, carve_of(device, through, found.all));
+}
+
+Bytes largest_carve(const Device& device, const Head* through) {
+    return carve_of(device, through, within(device, through).all);
 }
 
 namespace {
@@ -73,14 +98,14 @@ Offer offer_of(const Device& device, const std::map<SwitchId, Switch>& switches)
     };
     Offer offer;
     if (!device.is_multi_headed()) {
-        if (is_up(device.switch_id)) offer.largest = offer.all = largest_free(device);
+        if (is_up(device.switch_id)) offer = {largest_free(device), within(device, nullptr).all};
         return offer;
     }
     for (const Head& head : device.heads) {
         if (!is_up(head.switch_id)) continue;
-        const Bytes of_head = largest_free(device, &head);
+        const Bytes of_head = within(device, &head).all;
         if (of_head.value == 0) continue;
-        offer.largest = std::max(offer.largest, of_head);
+        offer.largest = std::max(offer.largest, largest_free(device, &head));
         // What no LD has is there once, for whichever head takes it first.
         const Bytes spare = device.kind == DeviceKind::kSld ? Bytes{} : unallocated(device);
         offer.all = std::max(offer.all, spare) + (of_head - spare);

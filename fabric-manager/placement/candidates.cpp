@@ -173,8 +173,12 @@ class Finder {
             exclude(device, "flapping", [&] { return held; });
             return std::nullopt;
         }
+        if (std::ranges::find(request_.without, device.id) != request_.without.end()) {
+            exclude(device, "in-use", [] { return "another part of the interleaved region is on it"; });
+            return std::nullopt;
+        }
         if (most.value == 0) {
-            exclude_full(device, sums);
+            exclude_full(device, sums, through);
             return std::nullopt;
         }
         if (request_.policy.exclusive_devices)
@@ -200,11 +204,13 @@ class Finder {
         return limit(found) ? std::optional(found) : std::nullopt;
     }
 
-    void exclude_full(const Device& device, const PoolDevice& sums) {
+    void exclude_full(const Device& device, const PoolDevice& sums, const Head* through) {
         exclude(device, "no-memory", [&] {
-            return sums.free.value == 0
-                       ? std::string("all of it is given out")
-                       : fmt::format("{} of it are free, but no LD is", format_bytes(sums.free));
+            if (sums.free.value == 0) return std::string("all of it is given out");
+            if (const std::optional<Bytes> refused = refused_carve(device, through))
+                return fmt::format("{} of it are free, but it refused to carve even {}",
+                                   format_bytes(sums.free), format_bytes(*refused));
+            return fmt::format("{} of it are free, but no LD is", format_bytes(sums.free));
         });
     }
 
@@ -246,7 +252,8 @@ Outcome<Candidates> find_candidates(const Inventory& inventory, const PlacementR
     Candidates out;
     if (Outcome<> ok = find_vppbs(inventory, *host, out); !ok) return std::unexpected(ok.error());
     Finder finder(inventory, request, out);
-    for (const auto& [id, vppbs] : out.vppbs) finder.add_switch(id);
+    for (const auto& [id, vppbs] : out.vppbs)
+        if (!request.only_at || *request.only_at == id) finder.add_switch(id);
     return out;
 }
 

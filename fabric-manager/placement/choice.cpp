@@ -175,7 +175,7 @@ Choice choose_packed(const Candidates& candidates, const PlacementRequest& reque
         const Candidate* next = smallest_enough(draft, left, missing);
         if (next == nullptr) next = largest_offer(draft, left, missing);
         if (next == nullptr) return std::nullopt;
-        const Bytes part = std::min(draft.offer(*next), missing);
+        const Bytes part = largest_fit(*next->device, std::min(draft.offer(*next), missing), next->through);
         std::erase(left, next);
         if (draft.add(*next, part)) missing -= part;
     }

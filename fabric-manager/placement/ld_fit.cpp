@@ -35,6 +35,7 @@ std::optional<Fit> best_fit(const Device& device, Bytes size, const Head* throug
     }
     if (exact != nullptr) return Fit{LdFit::kExact, exact};
     if (device.kind != DeviceKind::kMld || !size.is_multiple_of(device.granularity)) return std::nullopt;
+    if (const auto refused = refused_carve(device, through); refused && size >= *refused) return std::nullopt;
     const Bytes rest = unallocated(device);
     if (slot != nullptr && rest >= size) return Fit{LdFit::kInSlot, slot};
     if (first == nullptr || rest + free < size) return std::nullopt;
@@ -76,6 +77,37 @@ std::optional<PartPlacement> fit_ld(const Device& device, Bytes size, const Head
     if (found->fit == LdFit::kInSlot || found->fit == LdFit::kCarved)
         part.carve = carve_for(device, ld, size, through);
     return part;
+}
+
+Bytes largest_fit(const Device& device, Bytes at_most, const Head* through) {
+    Bytes best;
+    if (device.kind == DeviceKind::kMld) {
+        best = std::min(at_most, largest_carve(device, through));
+        best = device.granularity * (best / device.granularity);
+    }
+    for (const LogicalDevice& ld : device.lds)
+        if (ld.use == LdUse::kFree && is_reached(ld, through) && ld.size <= at_most)
+            best = std::max(best, ld.size);
+    return best;
+}
+
+std::optional<Carve> widen(const Device& device, const Part& part) {
+    const auto own = std::ranges::find(device.lds, part.memory.ld, &LogicalDevice::id);
+    if (!part.carve || own == device.lds.end()) return std::nullopt;
+    Carve wider = *part.carve;
+    bool is_wider = false;
+    for (LdSize& one : wider.after) {
+        if (one.ld == own->id || one.size.value == 0) continue;
+        one.size = {};
+        is_wider = true;
+    }
+    for (const LogicalDevice& ld : device.lds) {
+        if (ld.use != LdUse::kFree || ld.owner || ld.head != own->head) continue;
+        wider.before.push_back({ld.id, ld.size});
+        wider.after.push_back({ld.id, Bytes{}});
+        is_wider = true;
+    }
+    return is_wider ? std::optional(std::move(wider)) : std::nullopt;
 }
 
 }  // namespace memtide::fm

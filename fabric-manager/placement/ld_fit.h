@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "fabric-manager/model/composition.h"
 #include "fabric-manager/model/fabric.h"
 #include "fabric-manager/placement/placement.h"
 
@@ -21,5 +22,13 @@ std::optional<LdFit> rank_ld(const Device& device, Bytes size, const Head* throu
 
 // The part with that LD, without `where`.
 std::optional<PartPlacement> fit_ld(const Device& device, Bytes size, const Head* through = nullptr);
+
+// The largest size up to `at_most` that the device can give as one LD, through this head; 0 when there is
+// none.
+Bytes largest_fit(const Device& device, Bytes at_most, const Head* through = nullptr);
+
+// The carve of the part with the memory of all LDs of its device that are free where its own is reached, so
+// that what is free becomes one piece where it can. Nothing when its carve takes all of that already.
+std::optional<Carve> widen(const Device& device, const Part& part);
 
 }  // namespace memtide::fm

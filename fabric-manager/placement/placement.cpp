@@ -42,8 +42,12 @@ std::string offer(const Candidate& candidate) {
     const Device& device = *candidate.device;
     if (device.kind == DeviceKind::kSld)
         return fmt::format("{}: {} whole", device.id.value, format_bytes(candidate.most));
-    return fmt::format("{}: up to {} in multiples of {}", device.id.value, format_bytes(candidate.most),
-                       format_bytes(device.granularity));
+    std::string text = fmt::format("{}: up to {} in multiples of {}", device.id.value,
+                                   format_bytes(candidate.most), format_bytes(device.granularity));
+    if (const std::optional<Bytes> refused = refused_carve(device, candidate.through))
+        text += fmt::format(" ({} are free, but not in one piece: it refused to carve {})",
+                            format_bytes(candidate.free), format_bytes(*refused));
+    return text;
 }
 
 // The first few of many, so that a detail stays readable.

@@ -37,6 +37,9 @@ struct PlacementRequest {
     std::uint8_t most_parts = kMostParts;  // fewer when the composition has some already
     LimitOrigins origins{};                // of the policy's limits, for explanations
     bool explain = false;                  // a plan says what was excluded, too; a refusal always does
+    // For a part that joins others in an interleaved region: the only switch, and the devices of the others.
+    std::optional<SwitchId> only_at{};
+    std::vector<DeviceId> without{};
 };
 
 // Chooses devices, LDs and vPPBs. Refusals (Problem::code):

@@ -74,17 +74,18 @@ class Chaos {
 
     void compose() {
         const std::string host = any_host();
-        const int granules = one_in(3) ? 2 * draw(1, 2) : 1;
+        // Of many sizes, so that what is free on a device is in pieces.
+        const int granules = one_in(2) ? draw(1, 6) : 1;
         std::string more;
         if (one_in(6)) more += fmt::format(R"(, "ttl": {})", draw(1, 3));
         if (one_in(3)) more += fmt::format(R"(, "tenant": "{}")", one_in(2) ? "red" : "blue");
-        if (granules > 1) more += any_placement();
+        if (granules > 1) more += any_placement(granules);
         world_.compose(host, granules, more);
     }
-    std::string any_placement() {
+    std::string any_placement(int granules) {
         static constexpr std::array kPolicies{
             R"("policy": "pack")", R"("policy": "spread", "max_devices": 2)", R"("policy": "bandwidth")"};
-        const int which = draw(0, static_cast<int>(kPolicies.size()) - 1);
+        const int which = draw(0, static_cast<int>(kPolicies.size()) - (granules % 2 == 0 ? 1 : 2));
         return fmt::format(R"(, "placement": {{{}, "reprovide": {}}}{})",
                            kPolicies[static_cast<std::size_t>(which)], one_in(2),
                            which == 2 ? R"(, "ways": 2)" : "");

@@ -1,4 +1,5 @@
 // The whole life of a composition through the real programs.
+#include <algorithm>
 #include <set>
 
 #include "tests/integration/fabric_fixture.h"
@@ -73,6 +74,41 @@ TEST_F(Life, LogicalDevicesAreCarvedForASizeThatNoneHas) {
     EXPECT_NE(boost::json::serialize(online.at("steps")).find("\"allocate\""), std::string::npos);
     release(id);
     expect_state(id, "Released");
+    expect_all_free();
+}
+
+TEST_F(Life, FreeMemoryInPiecesIsJoinedWhereItCanBe) {
+    run_all();
+    std::vector<std::string> ids;
+    for (int i = 0; i < 4; ++i) {
+        ids.push_back(compose("host0"));
+        expect_state(ids.back(), "Online");
+    }
+    for (const int i : {0, 2, 3}) {
+        release(ids[static_cast<std::size_t>(i)]);
+        expect_state(ids[static_cast<std::size_t>(i)], "Released");
+    }
+    // Of the three that are free two are side by side, and not the first two.
+    const std::string joined = compose("host0", "512MiB");
+    const boost::json::value online = expect_state(joined, "Online");
+    const std::vector<std::string> steps = steps_of(online);
+    EXPECT_EQ(std::ranges::count(steps, "allocate"), 2);
+    release(joined);
+    expect_state(joined, "Released");
+
+    const boost::json::value failed = rest_.wait(compose("host0", "768MiB"), "Failed");
+    EXPECT_EQ(text(failed.at("reason"), "code"), "allocate-refused");
+    const RestAnswer again = rest_.compose("host0", "768MiB");
+    EXPECT_EQ(again.code(), "no-fitting-device");
+    EXPECT_NE(again.body.find("it refused to carve 768MiB"), std::string::npos) << again.body;
+    EXPECT_EQ(number("/v1/pool", "largest_free"), 536870912U);
+
+    release(ids[1]);
+    expect_state(ids[1], "Released");
+    const std::string all = compose("host0", "1GiB");
+    expect_state(all, "Online");
+    release(all);
+    expect_state(all, "Released");
     expect_all_free();
 }
 

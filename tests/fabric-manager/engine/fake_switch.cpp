@@ -6,6 +6,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 
+#include "cxl-emul/switch/allocation.h"
+
 namespace memtide::fm {
 
 namespace {
@@ -40,10 +42,15 @@ void FakeSwitch::add_mld(std::uint8_t id, std::vector<std::uint64_t> units, std:
     port.serial = 0x4d54'0000'0000'0000ull + (std::uint64_t{id} << 32);
     port.size = spare * kUnit;
     for (std::size_t i = 0; i < units.size(); ++i) {
-        port.size += units[i] * kUnit;
         port.lds.push_back({port.serial + 1 + i, units[i] * kUnit, true, false});
+        port.lds.back().offset = port.size - spare * kUnit;
+        port.size += units[i] * kUnit;
     }
     ports.push_back(std::move(port));
+}
+
+void FakeSwitch::place_lds(std::uint8_t id, const std::vector<std::uint64_t>& offsets) {
+    for (std::size_t i = 0; i < offsets.size(); ++i) port(id).lds.at(i).offset = offsets[i] * kUnit;
 }
 
 void FakeSwitch::add_sld(std::uint8_t id, std::uint64_t units) {
@@ -385,18 +392,21 @@ Call<std::vector<fmapi::LdAllocation>> FakeSwitch::set_ld_allocations(
     FakePort& device = port(id);
     const std::uint64_t unit = fmapi::bytes_of(device.granularity).value;
     if (first + allocations.size() > device.lds.size()) co_return std::unexpected(refused("no such LD"));
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < device.lds.size(); ++i)
-        sum += i >= first && i < first + allocations.size() ? allocations[i - first].range1 * unit
-                                                            : device.lds[i].size;
-    if (sum > device.size) co_return std::unexpected(refused("more than the device has"));
-    for (std::size_t i = 0; i < allocations.size(); ++i) {
-        FakeLd& ld = device.lds[first + i];
-        const std::uint64_t size = allocations[i].range1 * unit;
-        if (size == ld.size) continue;
+    std::vector<emul::Slice> slices;
+    std::vector<Bytes> sizes;
+    for (const FakeLd& ld : device.lds) slices.push_back({{ld.size == 0 ? 0 : ld.offset}, {ld.size}});
+    for (const fmapi::LdAllocation& one : allocations)
+        sizes.push_back({std::min(one.range1 * unit, device.largest_ld.value_or(~std::uint64_t{0}))});
+    const auto after = emul::allocate(slices, {device.size}, first, sizes);
+    if (!after) co_return fail(ErrorCode::kExhausted, "Resources Exhausted (001dh)");
+    for (std::size_t i = 0; i < device.lds.size(); ++i) {
+        FakeLd& ld = device.lds[i];
+        const emul::Slice& slice = (*after)[i];
+        if (slice == slices[i]) continue;
         for (std::uint8_t vcs = 0; vcs < vcss.size(); ++vcs)
             if (visible(vcs, ld.serial) != nullptr) violations.push_back("a bound LD was resized");
-        ld.size = size;
+        ld.size = slice.size.value;
+        ld.offset = slice.offset.value;
     }
     for (FakeLd& ld : device.lds)
         if (!ld.online) ld.dirty = true;

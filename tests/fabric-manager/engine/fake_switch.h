@@ -20,10 +20,11 @@ namespace memtide::fm {
 struct FakeLd {
     std::uint64_t serial = 0;
     std::uint64_t size = 0;
-    bool dirty = true;    // somebody could have written to it since it was erased
-    bool online = false;  // the host has it online as a NUMA node
-    bool used = false;    // it was online since it was bound
-    bool stale = false;   // holds what a host wrote that does not have it any more, erased or not
+    bool dirty = true;         // somebody could have written to it since it was erased
+    bool online = false;       // the host has it online as a NUMA node
+    bool used = false;         // it was online since it was bound
+    bool stale = false;        // holds what a host wrote that does not have it any more, erased or not
+    std::uint64_t offset = 0;  // of its memory in its device, where it is in one piece
 };
 
 struct FakePort {
@@ -40,6 +41,8 @@ struct FakePort {
     std::vector<std::uint8_t> ld_map;
     std::vector<std::uint8_t> head_numbers;
     std::uint8_t head = 0;
+    // An LD never gets more than that, though the device says that it was done.
+    std::optional<std::uint64_t> largest_ld{};
 };
 
 struct FakeVcs {
@@ -54,8 +57,11 @@ class FakeSwitch final : public FmApiClient {
 
     // Two hosts with `vppbs` vPPBs each at ports 0 and 1.
     void add_hosts(std::size_t vppbs);
-    // An MLD whose LDs have these sizes in units of 256 MiB, and `spare` units that none has.
+    // An MLD whose LDs have these sizes in units of 256 MiB, and `spare` units that none has. Their memory is
+    // one behind the other.
     void add_mld(std::uint8_t port, std::vector<std::uint64_t> units, std::uint64_t spare = 0);
+    // Puts the memory of its LDs there, in the same units.
+    void place_lds(std::uint8_t port, const std::vector<std::uint64_t>& offsets);
     void add_sld(std::uint8_t port, std::uint64_t units);
     void remove_device(std::uint8_t port);
     // Unplugs the device and plugs it in at an empty port, of this switch or of another one. Its memory stays

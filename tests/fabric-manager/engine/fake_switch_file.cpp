@@ -22,7 +22,7 @@ void FakeSwitch::save() const {
     json::array lds;
     for (const FakePort& one : ports)
         for (const FakeLd& ld : one.lds)
-            lds.push_back(json::array{ld.serial, ld.size, ld.dirty, ld.online, ld.used, ld.stale});
+            lds.push_back(json::array{ld.serial, ld.size, ld.dirty, ld.online, ld.used, ld.stale, ld.offset});
     json::array bindings;
     for (const FakeVcs& vcs : vcss)
         for (const fmapi::Vppb& one : vcs.vppbs)
@@ -71,7 +71,8 @@ void FakeSwitch::load(const std::string& path) {
                   saved[2].as_bool(),
                   saved[3].as_bool(),
                   saved[4].as_bool(),
-                  saved[5].as_bool()};
+                  saved[5].as_bool(),
+                  saved[6].to_number<std::uint64_t>()};
         }
     n = 0;
     for (FakeVcs& vcs : vcss)

@@ -64,6 +64,19 @@ TEST_F(FragmentationTest, FreeMemoryInManyPlacesIsWorthLess) {
     EXPECT_DOUBLE_EQ(total.fragmentation(), 0.5);
 }
 
+TEST_F(FragmentationTest, DevicesThatRefuseToCarveAreFragmented) {
+    add_switch("s0");
+    add_host("h0", {"s0"});
+    add_mld("s0", {1, 1, 1, 1});
+    EXPECT_EQ(fragmentation(inventory).total.fragmentation(), 0);
+    const DeviceId device = inventory.devices().begin()->first;
+    inventory.note_refused_carve({device, LdId{0}}, units(3));
+    const Scatter total = fragmentation(inventory).total;
+    EXPECT_EQ(total.largest_ld, units(2));
+    EXPECT_EQ(total.largest_composition, units(2));
+    EXPECT_DOUBLE_EQ(total.fragmentation(), 0.5);
+}
+
 TEST_F(FragmentationTest, FullPoolIsNotFragmented) {
     add_switch("s0");
     add_host("h0", {"s0"});

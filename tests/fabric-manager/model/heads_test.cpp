@@ -147,6 +147,20 @@ TEST_F(HeadsTest, MemoryBehindAHeadThatIsAwayIsStranded) {
     EXPECT_EQ(inventory.pool().largest_free, mebibytes(1536));
 }
 
+TEST_F(HeadsTest, WhatWasRefusedThroughOneHeadSaysNothingOfTheOther) {
+    show_both();
+    inventory.note_refused_carve({kDevice, LdId{0}}, mebibytes(1024));
+    const Device& device = *inventory.device(kDevice);
+    EXPECT_EQ(largest_free(device, &device.heads[0]), mebibytes(768));
+    EXPECT_EQ(largest_free(device, &device.heads[1]), mebibytes(1536));
+    EXPECT_EQ(inventory.pool().stranded, Bytes{});
+    inventory.note_refused_carve({kDevice, LdId{2}}, mebibytes(512));
+    EXPECT_EQ(largest_free(device, &device.heads[0]), mebibytes(768));
+    // Of the head's LDs one may be larger than what it would carve.
+    EXPECT_EQ(inventory.pool().largest_free, mebibytes(768));
+    EXPECT_EQ(inventory.pool().stranded, Bytes{});
+}
+
 TEST_F(HeadsTest, SameHeadTwiceIsADuplicate) {
     show_both();
     DeviceReading twin = hardware.head(0);

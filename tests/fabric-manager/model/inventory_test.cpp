@@ -163,6 +163,76 @@ TEST_F(InventoryTest, CarveHoldsItsLdsUntilItIsDone) {
     EXPECT_EQ(use(0), LdUse::kReserved);
 }
 
+TEST_F(InventoryTest, RefusedCarveCountsUntilTheDeviceHasOtherLds) {
+    const auto most = [&] { return inventory.pool().largest_free; };
+    ASSERT_EQ(most(), gibibytes(2));
+    const auto refuse = [&](Bytes size) { inventory.note_refused_carve({kDevice, LdId{0}}, size); };
+    refuse(mebibytes(1536));
+    EXPECT_EQ(most(), mebibytes(1280));
+    refuse(gibibytes(2));  // which says less
+    EXPECT_EQ(most(), mebibytes(1280));
+    EXPECT_EQ(inventory.pool().stranded, Bytes{});
+    EXPECT_EQ(inventory.pool().free, gibibytes(2));
+    hardware.show(inventory);
+    EXPECT_EQ(most(), mebibytes(1280));
+    hardware.sizes[3] = mebibytes(256);
+    hardware.show(inventory);
+    EXPECT_EQ(most(), gibibytes(2));
+    refuse(mebibytes(1536));
+    inventory.resize({kDevice, LdId{3}}, Bytes{}, {});
+    EXPECT_EQ(most(), gibibytes(2));
+    refuse(mebibytes(1536));
+    inventory.device_gone(kSwitch, kPort);
+    hardware.show(inventory);
+    EXPECT_EQ(most(), gibibytes(2));
+    refuse(mebibytes(1536));
+    inventory.forget_clean(kSwitch);
+    EXPECT_EQ(most(), gibibytes(2));
+}
+
+TEST_F(InventoryTest, RefusedCarveSaysNothingOfWhatIsFreeLater) {
+    Composition c = composition(1, 0, 0, 2);
+    ASSERT_TRUE(inventory.claim(c));
+    inventory.note_refused_carve({kDevice, LdId{0}}, mebibytes(1024));
+    EXPECT_EQ(inventory.pool().largest_free, mebibytes(768));
+    inventory.release(c.id);
+    EXPECT_EQ(inventory.pool().largest_free, gibibytes(2));
+    ASSERT_TRUE(inventory.claim(c));
+    EXPECT_EQ(inventory.pool().largest_free, mebibytes(768));
+}
+
+TEST_F(InventoryTest, WhatAPartGivesUpIsKeptFromOthersUntilThatIsDurable) {
+    Composition c = composition(1, 0, 0, 0);
+    c.parts[0].carve =
+        Carve{{{LdId{0}, mebibytes(256)}, {LdId{1}, mebibytes(256)}, {LdId{2}, mebibytes(512)}},
+              {{LdId{0}, mebibytes(1024)}, {LdId{1}, Bytes{}}, {LdId{2}, Bytes{}}},
+              false};
+    ASSERT_TRUE(inventory.claim(c));
+    inventory.release(c.id);
+    // One of its LDs and its vPPB are handed on.
+    Composition next = composition(1, 0, 0, 1);
+    next.parts[0].number = 1;
+    ASSERT_TRUE(inventory.claim(next, next.parts[0]));
+    inventory.keep(c, c.parts[0]);
+    EXPECT_EQ(inventory.ld({kDevice, LdId{1}})->owner, (PartId{c.id, 1}));
+    EXPECT_EQ(inventory.vppb({kSwitch, 0, 0})->owner, (PartId{c.id, 1}));
+    EXPECT_FALSE(inventory.claim(composition(2, 1, 0, 0)));
+    EXPECT_FALSE(inventory.claim(composition(2, 1, 0, 2)));
+    EXPECT_EQ(inventory.pool().composed, mebibytes(1024));
+    EXPECT_EQ(inventory.pool().capacity, gibibytes(2));
+    // Durable.
+    inventory.release(PartId{c.id, 0});
+    EXPECT_EQ(inventory.ld({kDevice, LdId{1}})->owner, (PartId{c.id, 1}));
+    EXPECT_TRUE(inventory.claim(composition(2, 1, 0, 0)));
+    // Or not: all as it was.
+    inventory.release(CompositionId("c-2"));
+    inventory.keep(c, c.parts[0]);
+    inventory.release(PartId{c.id, 1});
+    ASSERT_TRUE(inventory.claim(c));
+    EXPECT_EQ(inventory.ld({kDevice, LdId{1}})->owner, (PartId{c.id, 0}));
+    EXPECT_EQ(inventory.vppb({kSwitch, 0, 0})->owner, (PartId{c.id, 0}));
+}
+
 // Random claims, releases, bindings, unbindings, resizings, readings, losses: whatever comes, the books are
 // right.
 class InventoryProperty : public ::testing::TestWithParam<unsigned> {

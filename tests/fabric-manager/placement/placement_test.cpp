@@ -1,6 +1,10 @@
 #include "fabric-manager/placement/placement.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
+
+#include "fabric-manager/placement/ld_fit.h"
 
 namespace memtide::fm {
 namespace {
@@ -165,6 +169,87 @@ TEST_F(PlacementTest, QuarantinedMemoryIsNotGivenOut) {
     add_mld(2, {1});
     inventory.set_quarantined({ask(1)->memory.device, LdId{0}}, true);
     EXPECT_EQ(refusal(1), problem::kExceedsFree);
+}
+
+TEST_F(PlacementTest, WhatADeviceRefusedToCarveIsNotPlannedOnItAgain) {
+    add_mld(2, {1, 1, 1, 2}, 1);
+    add_mld(3, {1, 1, 1, 1, 1, 1, 1});
+    ASSERT_EQ(ask(3)->port, 2);
+    inventory.note_refused_carve(ask(3)->memory, kCxlGranule * 3);
+    EXPECT_EQ(ask(3)->port, 3);
+    EXPECT_EQ(ask(2)->port, 2);  // that LD is there
+    inventory.note_refused_carve(ask(3)->memory, kCxlGranule * 3);
+    const Outcome<PartPlacement> refused = ask(3);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, problem::kNoFittingDevice);
+    EXPECT_NE(
+        refused.error().detail.find("up to 512MiB in multiples of 256MiB (1.5GiB are free, but not in one "
+                                    "piece: it refused to carve 768MiB)"),
+        std::string::npos)
+        << refused.error().detail;
+    ASSERT_EQ(refused.error().excluded.size(), 2U);
+    EXPECT_EQ(refused.error().excluded[0].constraint, "size");
+    // From both together it can be had.
+    const Outcome<Plan> both = place(inventory, request(4));
+    ASSERT_TRUE(both);
+    EXPECT_EQ(both->parts.size(), 2U);
+}
+
+TEST_F(PlacementTest, DeviceThatRefusesAllCarvesStillGivesTheLdsThatItHas) {
+    add_mld(2, {3, 1}, 1);
+    inventory.note_refused_carve({device_id(DeviceKind::kMld, SerialNumber{0x200}, kSwitch, 2), LdId{0}},
+                                 kCxlGranule);
+    EXPECT_TRUE(ask(3));
+    EXPECT_TRUE(ask(1));
+    EXPECT_EQ(refusal(2), problem::kNoFittingDevice);
+    const Device& device = *inventory.devices_behind(kSwitch).front();
+    EXPECT_EQ(largest_fit(device, kCxlGranule * 2), kCxlGranule);
+    EXPECT_EQ(largest_fit(device, kCxlGranule * 9), kCxlGranule * 3);
+    // As many as it takes: the one that fits, and another device for the rest.
+    add_mld(3, {1});
+    const Outcome<Plan> plan = place(inventory, request(2));
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->parts.size(), 2U);
+}
+
+TEST_F(PlacementTest, CarveIsWidenedToAllThatIsFreeOfTheDevice) {
+    add_mld(2, {1, 1, 1, 0, 1, 2});
+    take(*ask(1), "c-1");
+    const PartPlacement planned = *ask(3);
+    take(planned, "c-2");
+    Part part;
+    part.memory = planned.memory;
+    part.size = planned.size;
+    part.carve = planned.carve;
+    const Device& device = *inventory.device(planned.memory.device);
+    const std::optional<Carve> wider = widen(device, part);
+    ASSERT_TRUE(wider);
+    Bytes before;
+    for (const LdSize& one : wider->before) before += one.size;
+    EXPECT_EQ(before, kCxlGranule * 5);
+    for (const LdSize& one : wider->after) {
+        EXPECT_EQ(one.size, one.ld == planned.memory.ld ? kCxlGranule * 3 : Bytes{});
+        EXPECT_NE(one.ld, LdId{0}) << "that is another's";
+    }
+    part.carve = wider;
+    Composition c;
+    c.id = CompositionId("c-2");
+    c.host = kHost;
+    part.where = planned.where;
+    c.parts = {part};
+    ASSERT_TRUE(inventory.claim(c));
+    EXPECT_EQ(inventory.pool().free, Bytes{});  // while it is carved
+    EXPECT_FALSE(widen(device, part));
+}
+
+TEST_F(PlacementTest, PartThatJoinsARegionKeepsToItsSwitchAndAwayFromTheDevicesOfTheOthers) {
+    add_mld(2, {1});
+    add_mld(3, {1});
+    PlacementRequest one = request(1);
+    one.without = {ask(1)->memory.device};
+    EXPECT_EQ(place(inventory, one)->parts.at(0).port, 3);
+    one.only_at = SwitchId("switch7");
+    EXPECT_FALSE(place(inventory, one));
 }
 
 TEST_F(PlacementTest, RefusalsAreTyped) {

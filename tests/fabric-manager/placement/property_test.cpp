@@ -84,6 +84,23 @@ class PlacementProperty : public ::testing::TestWithParam<unsigned> {
         for (const PartPlacement& part : plan.parts) EXPECT_EQ(part.size, plan.parts[0].size);
     }
 
+    // As a device does whose free memory is in pieces. Whether there was any carve.
+    bool refuse_carves(const Plan& plan) {
+        bool any = false;
+        for (const PartPlacement& part : plan.parts) {
+            const Device& device = *pod.inventory.device(part.memory.device);
+            const Head* head = device.head_at(part.where.switch_id, part.port);
+            const std::optional<Bytes> refused = refused_carve(device, head);
+            if (!part.carve) continue;
+            EXPECT_TRUE(!refused || part.size < *refused) << "planned though it was refused";
+            pod.inventory.note_refused_carve(part.memory, part.size);
+            EXPECT_EQ(refused_carve(device, head), part.size);
+            EXPECT_LT(largest_carve(device, head), part.size);
+            any = true;
+        }
+        return any;
+    }
+
     // The share of the host behind any device or switch, once the plan was carried out.
     void check_limits(const PlacementRequest& request, const Plan& plan) {
         std::map<DeviceId, Bytes> by_device;
@@ -126,6 +143,7 @@ TEST_P(PlacementProperty, PlansKeepToTheirLimitsAndInvariantsHold) {
             }
             ++placed;
             check(request, *plan);
+            if (pick(4) == 0 && refuse_carves(*plan)) continue;
             pod.take(*plan, fmt::format("c-{}", i), request.host.value, request.tenant);
             check_limits(request, *plan);
         }

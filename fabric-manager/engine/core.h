@@ -165,8 +165,9 @@ struct SwitchState {
         bool hung_up = false;      // when it was asked; counts once it answers again
         int lost_connections = 0;  // in a row, for having been asked
     } records;
-    std::set<PartId> active;                    // parts at it that have not ended
-    std::map<std::uint8_t, Unusable> unusable;  // devices by port, as last told
+    std::set<PartId> active;                       // parts at it that have not ended
+    std::map<std::uint8_t, Unusable> unusable;     // devices by port, as last told
+    std::map<std::uint8_t, int> unanswered_heads;  // as read_switch() counts them
 };
 
 class Core : public std::enable_shared_from_this<Core> {

@@ -76,7 +76,9 @@ Async<Result<>> Core::read_and_apply(SwitchId id) {
     if (stopping_) co_return fail(ErrorCode::kCancelled, "the manager is stopping");
     const SteadyTime began = std::chrono::steady_clock::now();
     const std::uint64_t connection = state.client->connections();
-    Result<FabricReading> reading = co_await read_switch(*state.client, id, inventory_);
+    std::map<std::uint8_t, int> unanswered_before = state.unanswered_heads;
+    Result<FabricReading> reading =
+        co_await read_switch(*state.client, id, inventory_, state.unanswered_heads);
     state.failed = !reading;
     if (!reading) {
         state.doubtful = true;
@@ -89,6 +91,9 @@ Async<Result<>> Core::read_and_apply(SwitchId id) {
     state.read_began = began;
     state.connection = state.client->connections();
     apply_reading(id, *reading);
+    // Who gave no answer for the first time need not wait for its second chance.
+    for (const auto& [port, times] : state.unanswered_heads)
+        if (times == 1 && unanswered_before[port] == 0) state.look_wanted = true;
     if (!watched) inventory_.forget_clean(id);
     co_return Result<>();
 }

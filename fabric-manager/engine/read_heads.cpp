@@ -65,16 +65,17 @@ SerialNumber known_serial(const Device* known, std::size_t ld, std::uint8_t head
 
 }  // namespace
 
-awaitable<Result<HeadsAnswer>> read_heads(FmApiClient& client, std::uint8_t port, const Device* known) {
+awaitable<Result<HeadsAnswer>> read_heads(FmApiClient& client, std::uint8_t port, const Device* known,
+                                          int& unanswered) {
     if (known != nullptr && !known->is_multi_headed()) co_return HeadsAnswer();
     const Result<fmapi::GetMultiHeadedInfoResponse> says = co_await client.multi_headed_info(port);
-    if (!says) {
-        const ErrorCode code = says.error().code;
-        // Unsupported, or a peer that does not answer what it does not know.
-        if (code == ErrorCode::kInvalidArgument || (code == ErrorCode::kTimeout && known == nullptr))
-            co_return HeadsAnswer();
-        co_return std::unexpected(says.error());
+    if (!says && says.error().code == ErrorCode::kTimeout && known == nullptr) {
+        ++unanswered;
+        co_return HeadsAnswer();
     }
+    unanswered = 0;
+    if (!says && says.error().code == ErrorCode::kInvalidArgument) co_return HeadsAnswer();  // unsupported
+    if (!says) co_return std::unexpected(says.error());
     if (says->heads < 2) co_return HeadsAnswer();
     const Result<fmapi::GetHeadInfoResponse> heads = co_await client.head_info(port, says->heads);
     if (!heads) co_return std::unexpected(heads.error());

@@ -14,9 +14,11 @@ namespace memtide::fm {
 using HeadsAnswer = std::optional<fmapi::GetMultiHeadedInfoResponse>;
 
 // Asks the device behind the port. One that is known and has one head is not asked again: some peers need the
-// whole command timeout to say that they do not know the command. kProtocol when what it says makes no sense.
+// whole command timeout to say that they do not know the command. For one that is not known no answer counts
+// as one head, and in `unanswered` as one more time that it gave none. kProtocol when what it says makes no
+// sense.
 boost::asio::awaitable<Result<HeadsAnswer>> read_heads(FmApiClient& client, std::uint8_t port,
-                                                       const Device* known);
+                                                       const Device* known, int& unanswered);
 
 // Fills in device.multi_headed and the serial numbers of the LDs of the head that is at the device's port; of
 // an SLD also its LDs and size. kProtocol when the LDs that answer there are not those of one head.

@@ -98,7 +98,7 @@ awaitable<Result<>> read_mld(FmApiClient& client, DeviceReading& device, const D
 }
 
 awaitable<Result<DeviceReading>> read_device(FmApiClient& client, const fmapi::PhysicalPort& port,
-                                             const Device* known) {
+                                             const Device* known, int& unanswered) {
     DeviceReading device;
     device.port = port.port;
     device.kind =
@@ -107,7 +107,7 @@ awaitable<Result<DeviceReading>> read_device(FmApiClient& client, const fmapi::P
     if (!serial) co_return std::unexpected(serial.error());
     device.serial = *serial;
     if (known != nullptr && known->serial != device.serial) known = nullptr;
-    const Result<HeadsAnswer> heads = co_await read_heads(client, device.port, known);
+    const Result<HeadsAnswer> heads = co_await read_heads(client, device.port, known, unanswered);
     if (!heads) co_return std::unexpected(heads.error());
     if (device.kind == DeviceKind::kMld) {
         const Result<> ok = co_await read_mld(client, device, known, heads->has_value());
@@ -185,16 +185,27 @@ awaitable<Result<std::vector<Vppb>>> read_vppbs(FmApiClient& client, std::uint8_
     co_return vppbs_of(answer->front());
 }
 
-awaitable<Result<FabricReading>> read_switch(FmApiClient& client, const SwitchId& id,
-                                             const Inventory& known) {
+awaitable<Result<FabricReading>> read_switch(FmApiClient& client, const SwitchId& id, const Inventory& known,
+                                             UnansweredHeads& unanswered) {
     FabricReading reading;
     std::vector<fmapi::PhysicalPort> ports;
     Result<SwitchReading> fabric = co_await read_fabric(client, ports);
     if (!fabric) co_return std::unexpected(fabric.error());
     reading.fabric = *std::move(fabric);
     for (const fmapi::PhysicalPort& port : ports) {
-        if (port.config_state == fmapi::PortConfigState::kUpstream || !is_memory(port.device_type)) continue;
-        Result<DeviceReading> device = co_await read_device(client, port, known.device_at(id, port.port));
+        if (port.config_state == fmapi::PortConfigState::kUpstream || !is_memory(port.device_type)) {
+            unanswered.erase(port.port);
+            continue;
+        }
+        int& times = unanswered[port.port];
+        const int before = times;
+        Result<DeviceReading> device =
+            co_await read_device(client, port, known.device_at(id, port.port), times);
+        if (device && before == 0 && times == 1) {
+            reading.unreadable.push_back(
+                {port.port, "it does not say whether it has several heads; it is asked once more"});
+            continue;
+        }
         if (device) {
             reading.devices.push_back(*std::move(device));
             continue;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,10 +24,16 @@ struct FabricReading {
     std::vector<Unreadable> unreadable;
 };
 
+// By port, how often in a row a device that is not known yet did not say whether it has several heads.
+using UnansweredHeads = std::map<std::uint8_t, int>;
+
 // Reads ports, virtual switches, devices and LD allocations. LD serial numbers that `known` has are not asked
-// for again. Fails only when the switch itself cannot be read; a device that cannot is listed as such.
+// for again. Fails only when the switch itself cannot be read; a device that cannot is listed as such. So is
+// one that does not say for the first time whether it has several heads: an answer may get lost, and memory
+// of another head must not be given out through this one. A peer that does not say so twice has one head.
 boost::asio::awaitable<Result<FabricReading>> read_switch(FmApiClient& client, const SwitchId& id,
-                                                          const Inventory& known);
+                                                          const Inventory& known,
+                                                          UnansweredHeads& unanswered);
 
 // The vPPBs of one virtual switch.
 boost::asio::awaitable<Result<std::vector<Vppb>>> read_vppbs(FmApiClient& client, std::uint8_t vcs);

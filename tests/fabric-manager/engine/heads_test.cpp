@@ -35,7 +35,7 @@ class HeadsReadingTest : public ::testing::Test {
     }
     FabricReading read() {
         std::optional<Result<FabricReading>> result;
-        boost::asio::co_spawn(io, read_switch(fabric, kSwitch, inventory),
+        boost::asio::co_spawn(io, read_switch(fabric, kSwitch, inventory, unanswered),
                               [&](std::exception_ptr failure, Result<FabricReading> value) {
                                   if (failure) std::rethrow_exception(failure);
                                   result = std::move(value);
@@ -52,6 +52,7 @@ class HeadsReadingTest : public ::testing::Test {
     boost::asio::io_context io{1};
     FakeSwitch fabric{io.get_executor()};
     Inventory inventory;
+    UnansweredHeads unanswered;
 };
 
 TEST_F(HeadsReadingTest, HeadIsTheOneWhoseLdsAnswer) {
@@ -82,14 +83,39 @@ TEST_F(HeadsReadingTest, DeviceThatIsKnownToHaveOneHeadIsNotAskedAgain) {
     EXPECT_EQ(asked, 0);
 }
 
-TEST_F(HeadsReadingTest, PeerThatDoesNotAnswerTheQuestionHasOneHead) {
+TEST_F(HeadsReadingTest, PeerThatDoesNotAnswerTheQuestionTwiceHasOneHead) {
     fabric.remove_device(3);
     fabric.port(2).heads = 1;
     fabric.fault = [](std::string_view command, FakeSwitch::When) -> std::optional<Error> {
         if (command == "multi_headed_info") return Error{ErrorCode::kTimeout, "no answer"};
         return std::nullopt;
     };
+    EXPECT_THAT(refusal(), HasSubstr("it does not say whether it has several heads"));
     EXPECT_FALSE(read().devices.at(0).multi_headed);
+    for (const DeviceReading& one : read().devices) ASSERT_TRUE(inventory.apply(kSwitch, one));
+    EXPECT_EQ(refusal(), "");
+    // Another one at the same port has two chances as well.
+    inventory.device_gone(kSwitch, 2);
+    const FakePort device = fabric.port(2);
+    fabric.remove_device(2);
+    EXPECT_TRUE(read().devices.empty());
+    fabric.port(2) = device;
+    EXPECT_NE(refusal(), "");
+}
+
+TEST_F(HeadsReadingTest, AnswerThatWasLostIsNoWordOfOneHead) {
+    int asked = 0;
+    fabric.fault = [&](std::string_view command, FakeSwitch::When when) -> std::optional<Error> {
+        if (command != "multi_headed_info" || when != FakeSwitch::When::kBefore || ++asked > 1)
+            return std::nullopt;
+        return Error{ErrorCode::kTimeout, "no answer"};
+    };
+    const FabricReading first = read();
+    ASSERT_EQ(first.devices.size(), 1U);
+    EXPECT_EQ(first.devices[0].port, 3);
+    const FabricReading second = read();
+    ASSERT_EQ(second.devices.size(), 2U);
+    EXPECT_EQ(second.devices[0].multi_headed->head, 0);
 }
 
 TEST_F(HeadsReadingTest, LiesAreRefusedByName) {
@@ -115,6 +141,23 @@ std::vector<std::string> problems_of(Rig& rig) {
     for (const Event& event : rig.events())
         if (event.type == "device.unreadable") codes.push_back(event.code);
     return codes;
+}
+
+TEST(HeadsLife, DeviceWhoseAnswerWasLostIsNotGivenOutBeforeItIsAskedAgain) {
+    Rig rig;
+    make_heads(*rig.fabric);
+    rig.config.timing.switch_poll = Milliseconds(3'600'000);  // it is not waited for
+    bool lost = false;
+    rig.fabric->fault = [&](std::string_view command, FakeSwitch::When when) -> std::optional<Error> {
+        if (command != "multi_headed_info" || when != FakeSwitch::When::kBefore || lost) return std::nullopt;
+        lost = true;
+        return Error{ErrorCode::kTimeout, "no answer"};
+    };
+    rig.start_ready();
+    ASSERT_TRUE(rig.run_until(
+        [&] { return rig.manager->devices().size() == 1 && rig.manager->devices()[0].heads.size() == 2; }));
+    EXPECT_TRUE(rig.run_until([&] { return rig.has_event("device.unreadable", "port 2"); }));
+    EXPECT_EQ(rig.wrong(), std::vector<std::string>{});
 }
 
 TEST(HeadsLife, CompositionsLiveAtBothHeadsOfOneDevice) {

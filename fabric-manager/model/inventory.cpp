@@ -402,6 +402,7 @@ void Inventory::set_quarantined(const LdAddress& address, bool quarantined) {
 void Inventory::forget_clean(const DeviceId& device) {
     const auto found = devices_.find(device);
     if (found == devices_.end()) return;
+    forget_sums(found->second);
     for (LogicalDevice& entry : found->second.lds) entry.clean = false;
 }
 
@@ -417,6 +418,7 @@ void Inventory::forget_clean(const SwitchId& id) {
 
 std::vector<const Device*> Inventory::devices_behind(const SwitchId& id) const {
     std::vector<const Device*> devices;
+    devices.reserve(find_switch(id) == nullptr ? 0 : find_switch(id)->ports.size());
     for (auto it = at_port_.lower_bound({id, 0}); it != at_port_.end() && it->first.first == id; ++it) {
         const Device& device = *it->second;
         // Another head of it may be at the same switch.

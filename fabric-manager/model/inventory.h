@@ -12,6 +12,7 @@
 #include "common/base/ids.h"
 #include "fabric-manager/model/composition.h"
 #include "fabric-manager/model/fabric.h"
+#include "fabric-manager/model/ld_offers.h"
 
 namespace memtide::fm {
 
@@ -131,6 +132,8 @@ class Inventory {
     [[nodiscard]] Pool pool() const;
     // The same for one device; kept until something of the device changes.
     [[nodiscard]] const PoolDevice& sums(const Device& device) const;
+    // The same for what it offers through this head (nullptr for a device with one).
+    [[nodiscard]] const LdOffers& offers(const Device& device, const Head* through) const;
     // Of all devices that are present; looks only at those that changed since it was asked last.
     struct Totals {
         Bytes capacity;
@@ -186,8 +189,10 @@ class Inventory {
     // Sums of each device, of the changed ones as they were, and the totals of just these.
     struct Sums {
         PoolDevice device;
+        std::vector<LdOffers> offers;  // by head
         Totals counted;
     };
+    const Sums& known_sums(const Device& device) const;
     mutable std::unordered_map<const Device*, Sums> sums_;
     mutable std::unordered_set<const Device*> changed_;
     mutable Totals totals_;

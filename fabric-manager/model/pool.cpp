@@ -148,16 +148,27 @@ PoolDevice sum(const Device& device, Offer offer) {
 
 }  // namespace
 
-const PoolDevice& Inventory::sums(const Device& device) const {
+const PoolDevice& Inventory::sums(const Device& device) const { return known_sums(device).device; }
+
+const LdOffers& Inventory::offers(const Device& device, const Head* through) const {
+    const std::vector<LdOffers>& offers = known_sums(device).offers;
+    return through == nullptr ? offers.front()
+                              : offers[static_cast<std::size_t>(through - device.heads.data())];
+}
+
+const Inventory::Sums& Inventory::known_sums(const Device& device) const {
     Sums& known = sums_[&device];
-    if (changed_.erase(&device) == 0) return known.device;
+    if (changed_.erase(&device) == 0) return known;
     totals_.capacity -= known.counted.capacity;
     totals_.free -= known.counted.free;
     known.device = sum(device, offer_of(device, switches_));
     known.counted = device.present ? Totals{known.device.capacity, known.device.free} : Totals{};
     totals_.capacity += known.counted.capacity;
     totals_.free += known.counted.free;
-    return known.device;
+    known.offers.clear();
+    for (const Head& head : device.heads) known.offers.push_back(offers_of(device, &head));
+    if (device.heads.empty()) known.offers.push_back(offers_of(device));
+    return known;
 }
 
 Inventory::Totals Inventory::totals() const {
@@ -208,7 +219,9 @@ void check_devices(const Inventory& inventory, std::vector<std::string>& wrong) 
         if (used > device.size) wrong.push_back(fmt::format("the LDs of {} are larger than it is", id.value));
         const PoolDevice now = sum(device, offer_of(device, inventory.switches()));
         const PoolDevice& kept = inventory.sums(device);
-        if (now.free != kept.free || now.composed != kept.composed || now.largest_free != kept.largest_free)
+        const Head* head = device.heads.empty() ? nullptr : device.heads.data();
+        if (inventory.offers(device, head) != offers_of(device, head) || now.free != kept.free ||
+            now.composed != kept.composed || now.largest_free != kept.largest_free)
             wrong.push_back(fmt::format("{} has other sums than are kept of it", id.value));
     }
     const Pool pool = inventory.pool();

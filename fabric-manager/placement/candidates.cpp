@@ -160,8 +160,8 @@ class Finder {
     }
 
     [[nodiscard]] bool is_better(const Candidate& one, const Candidate& other) const {
-        const bool fits = rank_ld(*one.device, request_.size, one.through).has_value();
-        const bool other_fits = rank_ld(*other.device, request_.size, other.through).has_value();
+        const bool fits = rank_ld(*one.device, *one.offers, request_.size).has_value();
+        const bool other_fits = rank_ld(*other.device, *other.offers, request_.size).has_value();
         return fits != other_fits ? fits : one.most > other.most;
     }
 
@@ -190,7 +190,10 @@ class Finder {
                 });
                 return std::nullopt;
             }
-        Candidate found{&device, most, sums.free,
+        Candidate found{&device,
+                        &inventory_.offers(device, through),
+                        most,
+                        sums.free,
                         1 - static_cast<double>(sums.free.value) /
                                 static_cast<double>(std::max<std::uint64_t>(sums.capacity.value, 1)),
                         through};

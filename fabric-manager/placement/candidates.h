@@ -11,6 +11,7 @@ namespace memtide::fm {
 // A device that may give memory to the host, and how much at most: what it has free, cut to the limits.
 struct Candidate {
     const Device* device = nullptr;
+    const LdOffers* offers = nullptr;  // of that device, while the inventory does not change
     Bytes most;
     Bytes free;
     double load = 0;                // share of its memory that is given out, 0 to 1

@@ -34,7 +34,8 @@ class Draft {
 
     bool add(const Candidate& candidate, Bytes size) {
         if (size.value == 0 || offer(candidate) < size) return false;
-        std::optional<PartPlacement> found = fit_ld(*candidate.device, size, candidate.through);
+        std::optional<PartPlacement> found =
+            fit_ld(*candidate.device, *candidate.offers, size, candidate.through);
         if (!found) return false;
         const SwitchId& id = candidate.switch_id();
         found->where = candidates_.vppbs.at(id)[used_[id]++];
@@ -73,7 +74,7 @@ Choice on_one_device(const Candidates& candidates, Bytes size) {
         const bool has_less = best == nullptr || candidate.free < best->free;
         if (!has_less && best_fit == LdFit::kClean) continue;
         if (draft.offer(candidate) < size) continue;
-        const std::optional<LdFit> fit = rank_ld(*candidate.device, size, candidate.through);
+        const std::optional<LdFit> fit = rank_ld(*candidate.device, *candidate.offers, size);
         if (!fit) continue;
         if (best != nullptr && (*fit > best_fit || (*fit == best_fit && !has_less))) continue;
         best = &candidate;
@@ -89,7 +90,7 @@ Choice on_one_device(const Candidates& candidates, Bytes size) {
 const Candidate* smallest_enough(const Draft& draft, const Pointers& left, Bytes size) {
     const Candidate* best = nullptr;
     for (const Candidate* one : left)
-        if (draft.offer(*one) >= size && rank_ld(*one->device, size, one->through) &&
+        if (draft.offer(*one) >= size && rank_ld(*one->device, *one->offers, size) &&
             (best == nullptr || draft.offer(*one) < draft.offer(*best)))
             best = one;
     return best;

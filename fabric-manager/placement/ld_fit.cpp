@@ -10,37 +10,21 @@ namespace {
 
 bool is_usable(const LogicalDevice& ld) { return ld.use == LdUse::kFree || ld.use == LdUse::kUnallocated; }
 
-struct Fit {
-    LdFit fit;
-    const LogicalDevice* ld = nullptr;
-};
-
-std::optional<Fit> best_fit(const Device& device, Bytes size, const Head* through) {
-    const LogicalDevice* exact = nullptr;
-    const LogicalDevice* slot = nullptr;
-    const LogicalDevice* larger = nullptr;  // the smallest free one that is
+// The LD that becomes the part; nullptr when none can.
+const LogicalDevice* pick(const Device& device, LdFit fit, Bytes size, const Head* through) {
     const LogicalDevice* first = nullptr;   // usable
-    Bytes free;
+    const LogicalDevice* larger = nullptr;  // the smallest free one that is
     for (const LogicalDevice& ld : device.lds) {
         if (!is_usable(ld) || !is_reached(ld, through)) continue;
+        const bool has_size = ld.use == LdUse::kFree && ld.size == size;
+        if (fit == LdFit::kClean && has_size && ld.clean) return &ld;
+        if (fit == LdFit::kExact && has_size) return &ld;
+        if (fit == LdFit::kInSlot && ld.use == LdUse::kUnallocated) return &ld;
         if (first == nullptr) first = &ld;
-        if (ld.use == LdUse::kUnallocated) {
-            if (slot == nullptr) slot = &ld;
-        } else if (ld.size == size) {
-            if (ld.clean) return Fit{LdFit::kClean, &ld};
-            if (exact == nullptr) exact = &ld;
-        }
-        if (ld.use == LdUse::kFree) free += ld.size;
         if (ld.size > size && (larger == nullptr || ld.size < larger->size)) larger = &ld;
     }
-    if (exact != nullptr) return Fit{LdFit::kExact, exact};
-    if (device.kind != DeviceKind::kMld || !size.is_multiple_of(device.granularity)) return std::nullopt;
-    if (const auto refused = refused_carve(device, through); refused && size >= *refused) return std::nullopt;
-    const Bytes rest = unallocated(device);
-    if (slot != nullptr && rest >= size) return Fit{LdFit::kInSlot, slot};
-    if (first == nullptr || rest + free < size) return std::nullopt;
-    // The LD that is grown or shrunk to the size.
-    return Fit{LdFit::kCarved, larger != nullptr ? larger : first};
+    if (fit != LdFit::kCarved) return nullptr;
+    return larger != nullptr ? larger : first;
 }
 
 // Its own memory, what no LD has, and then what others have free.
@@ -61,21 +45,27 @@ Carve carve_for(const Device& device, const LogicalDevice& target, Bytes size, c
 
 }  // namespace
 
-std::optional<LdFit> rank_ld(const Device& device, Bytes size, const Head* through) {
-    const std::optional<Fit> found = best_fit(device, size, through);
-    if (!found) return std::nullopt;
-    return found->fit;
+std::optional<LdFit> rank_ld(const Device& device, const LdOffers& offers, Bytes size) {
+    const auto ready = std::ranges::lower_bound(offers.ready, size, {}, &LdOffers::Ready::size);
+    if (ready != offers.ready.end() && ready->size == size)
+        return ready->clean ? LdFit::kClean : LdFit::kExact;
+    if (device.kind != DeviceKind::kMld || !size.is_multiple_of(device.granularity)) return std::nullopt;
+    if (offers.refused && size >= *offers.refused) return std::nullopt;
+    if (offers.has_slot && offers.spare >= size) return LdFit::kInSlot;
+    const bool has_ld = offers.has_slot || !offers.ready.empty();
+    return has_ld && offers.all >= size ? std::optional(LdFit::kCarved) : std::nullopt;
 }
 
-std::optional<PartPlacement> fit_ld(const Device& device, Bytes size, const Head* through) {
-    const std::optional<Fit> found = best_fit(device, size, through);
-    if (!found) return std::nullopt;
-    const LogicalDevice& ld = *found->ld;
+std::optional<PartPlacement> fit_ld(const Device& device, const LdOffers& offers, Bytes size,
+                                    const Head* through) {
+    const std::optional<LdFit> fit = rank_ld(device, offers, size);
+    const LogicalDevice* found = fit ? pick(device, *fit, size, through) : nullptr;
+    if (found == nullptr) return std::nullopt;
+    const LogicalDevice& ld = *found;
     PartPlacement part{
         {device.id, ld.id}, ld.serial, through == nullptr ? device.port : through->port, {}, size,
         std::nullopt};
-    if (found->fit == LdFit::kInSlot || found->fit == LdFit::kCarved)
-        part.carve = carve_for(device, ld, size, through);
+    if (*fit == LdFit::kInSlot || *fit == LdFit::kCarved) part.carve = carve_for(device, ld, size, through);
     return part;
 }
 

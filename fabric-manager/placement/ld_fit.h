@@ -16,12 +16,12 @@ enum class LdFit {
     kCarved,  // free LDs of an MLD are carved anew
 };
 
-// How the device would best give an LD of this size, through this head of a multi-headed one; nullopt when it
-// cannot. Looks at each LD once.
-std::optional<LdFit> rank_ld(const Device& device, Bytes size, const Head* through = nullptr);
+// How the device, which offers that, would best give an LD of this size; nullopt when it cannot.
+std::optional<LdFit> rank_ld(const Device& device, const LdOffers& offers, Bytes size);
 
-// The part with that LD, without `where`.
-std::optional<PartPlacement> fit_ld(const Device& device, Bytes size, const Head* through = nullptr);
+// The part with that LD, through this head of a multi-headed device, without `where`.
+std::optional<PartPlacement> fit_ld(const Device& device, const LdOffers& offers, Bytes size,
+                                    const Head* through);
 
 // The largest size up to `at_most` that the device can give as one LD, through this head; 0 when there is
 // none.

@@ -116,7 +116,7 @@ Problem refusal(const Candidates& candidates, const PlacementRequest& request) {
 void explain(const Candidates& candidates, const PlacementRequest& request,
              std::vector<Exclusion>& excluded) {
     for (const Candidate& one : candidates.devices) {
-        if (one.most >= request.size && rank_ld(*one.device, request.size, one.through)) continue;
+        if (one.most >= request.size && rank_ld(*one.device, *one.offers, request.size)) continue;
         excluded.push_back({one.device->id.value, "size", offer(one)});
     }
 }

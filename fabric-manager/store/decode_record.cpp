@@ -1,10 +1,10 @@
-#include "fabric-manager/store/record.h"
-
 #include <exception>
 #include <limits>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
+
+#include "fabric-manager/store/record.h"
 
 namespace memtide::fm {
 

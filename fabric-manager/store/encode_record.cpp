@@ -1,6 +1,5 @@
-#include "fabric-manager/store/record.h"
-
 #include "common/json/write.h"
+#include "fabric-manager/store/record.h"
 
 namespace memtide::fm {
 

@@ -210,20 +210,26 @@ void refuses_a_second_bind(Life& life) {
         return Error{ErrorCode::kInvalidArgument, "Invalid input: refused"};
     };
 }
+void to_exchange_in_vain(Life& life, FakeAgent::NewMemory new_memory) {
+    to_exchange(life);
+    // After a restart as before it, from the first report on.
+    if (life.marked("online")) life.rig.agents[0]->new_memory = new_memory;
+}
 void exchange_in_vain(Life& life, FakeAgent::NewMemory new_memory) {
     const CompositionId id = life.create("a", "host0", 4).id;
     life.reach_online(id);
+    life.mark("online");
     life.rig.agents[0]->new_memory = new_memory;
     if (!life.marked("tried")) life.resize_in_vain(id, 4, 2);
     life.mark("tried");
-    life.rig.agents[0]->new_memory = FakeAgent::NewMemory::kOnlined;
     life.release(id);
     life.reach_end(id);
 }
 void exchange_not_bound(Life& life) { exchange_in_vain(life, FakeAgent::NewMemory::kOnlined); }
+void refuses_new_memory(Life& life) { to_exchange_in_vain(life, FakeAgent::NewMemory::kRefused); }
 void exchange_not_onlined(Life& life) { exchange_in_vain(life, FakeAgent::NewMemory::kRefused); }
-void exchanges_quickly(Life& life) {
-    to_exchange(life);
+void ignores_new_memory(Life& life) {
+    to_exchange_in_vain(life, FakeAgent::NewMemory::kIgnored);
     life.rig.config.timing.exchange_deadline = Milliseconds(50);
 }
 void exchange_overdue(Life& life) { exchange_in_vain(life, FakeAgent::NewMemory::kIgnored); }
@@ -381,9 +387,9 @@ const std::vector<Scenario>& scenarios() {
         {"interleaved", two_devices, interleaved, 1, 1, true, 1},
         {"grow-and-shrink", to_grow, grow_and_shrink, 1, 1, true, 1},
         {"exchange", to_exchange, exchange, 1, 1, true, 1},
-        {"exchange-not-bound", refuses_a_second_bind, exchange_not_bound, 1},
-        {"exchange-not-onlined", to_exchange, exchange_not_onlined, 1, 1, true, 1},
-        {"exchange-overdue", exchanges_quickly, exchange_overdue, 1, 1, true, 1},
+        {"exchange-not-bound", refuses_a_second_bind, exchange_not_bound, 1, 1, true, 1},
+        {"exchange-not-onlined", refuses_new_memory, exchange_not_onlined, 1, 1, true, 1},
+        {"exchange-overdue", ignores_new_memory, exchange_overdue, 1, 1, true, 1},
     };
     return all;
 }

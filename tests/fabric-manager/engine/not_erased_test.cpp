@@ -150,6 +150,8 @@ TEST_F(NotErased, OfManyThatLiftItAtOnceOneDoes) {
     ASSERT_TRUE(rig.run_until([&] { return answers.size() == kClients; }));
     EXPECT_EQ(std::ranges::count(answers, "lifted"), 1);
     EXPECT_EQ(std::ranges::count(answers, problem::kNotQuarantined), kClients - 1);
+    ASSERT_TRUE(rig.run_until([&] { return rig.has_event("ld.recovered"); }));
+    rig.run_until([n = 0]() mutable { return ++n > 20; });
     EXPECT_EQ(rig.events_of("ld.recovered"), 1);
 }
 

@@ -23,10 +23,8 @@ Async<AsyncMutex::Lock> Core::turn_at_switch(PartRef ref) {
     co_return lock;
 }
 
+// What is journaled first needs no turn: who waits for the disk keeps nobody from the switch.
 Async<Core::Progress> Core::bind_step(PartRef ref) {
-    const AsyncMutex::Lock turn = co_await turn_at_switch(ref);
-    // Others had their turn meanwhile: decide again on what is true now.
-    if (stopping_ || next(ref).kind != kBind) co_return Progress::kAgain;
     if (ref.part().state == CompositionState::kPending) {
         Change change = [this](Draft& draft) {
             Part& part = draft.part();
@@ -39,6 +37,9 @@ Async<Core::Progress> Core::bind_step(PartRef ref) {
         if (journaled != Progress::kAgain || ref.part().state != CompositionState::kBinding)
             co_return journaled;
     }
+    const AsyncMutex::Lock turn = co_await turn_at_switch(ref);
+    // Others had their turn meanwhile: decide again on what is true now.
+    if (stopping_ || next(ref).kind != kBind) co_return Progress::kAgain;
     point("effect", "bind");
     const Result<> done = co_await bind(ref);
     point("effected", "bind");
@@ -52,8 +53,6 @@ Async<Core::Progress> Core::bind_step(PartRef ref) {
 }
 
 Async<Core::Progress> Core::unbind_step(PartRef ref) {
-    const AsyncMutex::Lock turn = co_await turn_at_switch(ref);
-    if (stopping_ || next(ref).kind != kUnbind) co_return Progress::kAgain;
     if (ref.part().state == CompositionState::kDraining) {
         Change change = [this](Draft& draft) {
             Part& part = draft.part();
@@ -71,6 +70,8 @@ Async<Core::Progress> Core::unbind_step(PartRef ref) {
         if (journaled != Progress::kAgain || ref.part().state != CompositionState::kUnbinding)
             co_return journaled;
     }
+    const AsyncMutex::Lock turn = co_await turn_at_switch(ref);
+    if (stopping_ || next(ref).kind != kUnbind) co_return Progress::kAgain;
     point("effect", "unbind");
     const Result<> done = co_await unbind(ref);
     point("effected", "unbind");

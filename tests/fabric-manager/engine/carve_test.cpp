@@ -226,6 +226,43 @@ TEST(Carve, GrowthThatNothingFitsGoesBackToTheSizeOfBefore) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
+// A composition of 4 at port 3 that is to shrink to 2, for which the device at port 2 refuses to carve.
+CompositionId shrinking(Rig& rig) {
+    two_holes(rig);
+    rig.fabric->add_mld(3, {4});
+    rig.start_ready();
+    (void)rig.online("host1", 1);
+    const CompositionId id = rig.online("host0", 4).id;
+    CompositionChangeRequest request;
+    request.size = units(2);
+    EXPECT_TRUE(rig.run(rig.manager->change(id, std::move(request), {})));
+    return id;
+}
+
+TEST(Carve, ExchangeForWhichNothingCanBeCarvedIsUndone) {
+    Rig rig;
+    const CompositionId id = shrinking(rig);
+    ASSERT_TRUE(
+        rig.run_until([&] { return rig.has_event("composition.resize-failed", "allocate-refused"); }));
+    ASSERT_TRUE(rig.reaches(id, kOnline));
+    const Composition c = rig.get(id);
+    EXPECT_EQ(c.size, units(4));
+    EXPECT_FALSE(c.exchange);
+    EXPECT_EQ(lasting_part(c).size, units(4));
+    EXPECT_EQ(rig.wrong(), kNone);
+}
+
+TEST(Carve, ExchangeGoesOnWithWhatIsCarvedElsewhere) {
+    Rig rig;
+    rig.fabric->add_mld(4, {1, 1});
+    const CompositionId id = shrinking(rig);
+    ASSERT_TRUE(rig.run_until([&] { return rig.get(id).state == kOnline && !rig.get(id).exchange; }));
+    const Composition c = rig.get(id);
+    EXPECT_EQ(c.size, units(2));
+    EXPECT_EQ(lasting_size(c), units(2));
+    EXPECT_EQ(rig.wrong(), kNone);
+}
+
 TEST(Carve, ReleaseMeanwhileLeavesNothingBehind) {
     for (int turns = 0; turns < 60; turns += 2) {
         Rig rig;

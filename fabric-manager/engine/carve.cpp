@@ -59,10 +59,7 @@ Async<Core::Progress> Core::allocate_step(PartRef ref, ActionKind kind) {
     if (!serial) {
         const Error error = serial.error();
         const bool refused = error.code == ErrorCode::kExhausted;
-        if (!refused && !is_final_for_carve(error, ref.job().failures + 1)) {
-            if (error.code == ErrorCode::kInvalidArgument) doubt(ref.switch_id());
-            co_return refused_for_now(ref, error);
-        }
+        if (!refused && !is_final(error, ref.job().failures + 1)) co_return refused_for_now(ref, error);
         if (!undo) co_return co_await carve_refused(ref, error);
     }
     ref.job().failures = 0;

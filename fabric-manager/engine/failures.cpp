@@ -1,4 +1,6 @@
 // What a part that fails means for its composition.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "fabric-manager/engine/core.h"
@@ -75,11 +77,11 @@ Async<Core::Progress> Core::fail_step(PartRef ref, Reason reason) {
 }
 
 Async<Core::Progress> Core::erase_failed(PartRef ref, Error error) {
-    if (is_passing(error)) co_return refused_for_now(ref, error);
-    if (ref.job().failures + 1 < config_.erase_attempts) {
-        trouble(ref, error);
-        co_return Progress::kRetry;
-    }
+    // What it calls invalid says nothing about the memory: it may be somewhere else by now.
+    const int attempts = error.code == ErrorCode::kInvalidArgument
+                             ? std::max(config_.erase_attempts, kAttempts)
+                             : config_.erase_attempts;
+    if (is_passing(error) || ref.job().failures + 1 < attempts) co_return refused_for_now(ref, error);
     Change change = [this, error](Draft& draft) {
         Part& part = draft.part();
         if (is_end(part.state)) return false;

@@ -7,6 +7,7 @@
 #include "common/log/log.h"
 #include "fabric-manager/engine/core.h"
 #include "fabric-manager/engine/meters.h"
+#include "fabric-manager/engine/retrying.h"
 #include "fabric-manager/engine/steps.h"
 
 namespace memtide::fm {
@@ -164,10 +165,7 @@ void Core::trouble(const PartRef& ref, const Error& error) {
 Core::Progress Core::refused_for_now(const PartRef& ref, const Error& error) {
     if (stopping_ || error.code == ErrorCode::kCancelled) return Progress::kIdle;
     trouble(ref, error);
-    // Whether it was carried out is not known: the switch has to be read before anything is decided.
-    if (error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
-        error.code == ErrorCode::kProtocol)
-        doubt(ref.switch_id());
+    if (calls_for_a_look(error)) doubt(ref.switch_id());
     return Progress::kRetry;
 }
 

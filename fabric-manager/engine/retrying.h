@@ -18,16 +18,16 @@ inline bool is_passing(const Error& error) {
     }
 }
 
-// Refusals that a device may take back get a few attempts, a refused argument does not.
+// Refusals that a device may take back get a few attempts. So does what it calls invalid: it may not be as,
+// or where, it was when it was read last.
 inline constexpr int kAttempts = 3;
-inline bool is_final(const Error& error, int failures) {
-    if (is_passing(error)) return false;
-    return error.code == ErrorCode::kInvalidArgument || failures >= kAttempts;
-}
+inline bool is_final(const Error& error, int failures) { return !is_passing(error) && failures >= kAttempts; }
 
-// A device that calls a carve invalid may do so because it is not as it was when it was read last.
-inline bool is_final_for_carve(const Error& error, int failures) {
-    return !is_passing(error) && failures >= kAttempts;
+// Whether the switch has to be read before anything is decided: whether it was carried out is not known, or
+// what was asked for does not fit what is there.
+inline bool calls_for_a_look(const Error& error) {
+    return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout ||
+           error.code == ErrorCode::kProtocol || error.code == ErrorCode::kInvalidArgument;
 }
 
 }  // namespace memtide::fm

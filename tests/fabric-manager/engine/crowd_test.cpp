@@ -36,7 +36,7 @@ class Crowd : public testing::Test {
 };
 
 TEST_F(Crowd, SoManyAreReadAtATimeAndNoMore) {
-    gather(300);
+    gather(100);
     rig_.config.timing.readers = 8;
     rig_.start();
     ASSERT_TRUE(all_read());

@@ -105,6 +105,29 @@ TEST(Move, PartThatIsNotBoundYetFollows) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
+// The command goes to where the device was when it was read last.
+TEST(Move, DeviceThatLeavesJustBeforeACommandIsLookedForNotGivenUp) {
+    for (const std::string_view moment : {"sanitize", "bind"}) {
+        Rig rig;
+        quick(rig);
+        rig.fabric->add_mld(2, {1});
+        rig.fabric->add_port(5);
+        bool left = false;
+        rig.fabric->fault = [&](std::string_view command, FakeSwitch::When when) -> std::optional<Error> {
+            if (left || command != moment || when != FakeSwitch::When::kBefore) return std::nullopt;
+            left = true;
+            rig.fabric->move_device(2, *rig.fabric, 5);
+            return Error{ErrorCode::kInvalidArgument, "Invalid Input (0002h): no such LD"};
+        };
+        rig.start_ready();
+        const Composition c = rig.online("host0", 1);
+        EXPECT_EQ(c.parts[0].port, 5) << moment;
+        EXPECT_FALSE(rig.has_event("ld.quarantined"));
+        rig.released(c.id);
+        EXPECT_EQ(rig.wrong(), kNone);
+    }
+}
+
 TEST(Move, TwoDevicesThatChangePlacesAreBothFollowed) {
     Rig rig;
     quick(rig);

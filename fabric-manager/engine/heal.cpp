@@ -25,7 +25,12 @@ Core::Substitute Core::add_substitute(Composition& c, Plan plan, bool replacemen
                                     part.memory.device.value);
         result.parts.push_back({c.id, part.number});
     }
-    if (inventory_.claim(c)) return result;
+    if (inventory_.claim(c)) {
+        // It goes back with what it stands for.
+        if (c.exchange && !replacement)
+            for (const PartId& id : result.parts) c.exchange->coming.push_back(id.number);
+        return result;
+    }
     std::erase_if(c.parts, [&](const Part& part) { return part.number >= first; });
     std::erase_if(c.steps, [&](const Step& step) { return step.part >= first; });
     return {};

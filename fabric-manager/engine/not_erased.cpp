@@ -86,8 +86,6 @@ std::vector<PartId> Core::replace_not_erased(Draft& draft, Bytes missing) {
     }
     Substitute substitute = add_substitute(c, *std::move(plan), replacement);
     if (substitute.parts.empty()) return {};
-    if (c.exchange && !replacement)
-        for (const PartId& id : substitute.parts) c.exchange->coming.push_back(id.number);
     Event event = event_about(draft, draft.part(), "composition.reprovided");
     event.code = draft.part().reason->code;
     event.detail = "memory that it cannot use is replaced by " + substitute.where;

@@ -122,6 +122,13 @@ std::optional<FileIdentity> identity_of(const std::string& path) {
     return FileIdentity{info.st_dev, info.st_ino};
 }
 
+StatePaths::StatePaths(std::string path) : database(std::move(path)) {
+    std::error_code broken;
+    if (!std::filesystem::is_symlink(database, broken)) return;
+    const std::filesystem::path target = std::filesystem::weakly_canonical(database, broken);
+    if (!broken) database = target.string();
+}
+
 std::vector<std::string> StatePaths::logs() const {
     constexpr std::size_t kDigits = 16;
     std::vector<std::string> found;

@@ -60,7 +60,8 @@ std::optional<FileIdentity> identity_of(const std::string& path);
 
 // The names of everything that belongs to one state file.
 struct StatePaths {
-    explicit StatePaths(std::string path) : database(std::move(path)) {}
+    // A symbolic link stands for what it points to: names beside the link would be those of another state.
+    explicit StatePaths(std::string path);
     std::string database;
     [[nodiscard]] std::string snapshot() const { return database + ".snapshot"; }
     [[nodiscard]] std::string lock() const { return database + ".lock"; }

@@ -1,5 +1,6 @@
 #include "fabric-manager/store/opening.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
 #include <utility>
@@ -15,6 +16,7 @@ namespace memtide::fm {
 namespace {
 
 constexpr std::size_t kPageSize = 4096;
+constexpr std::uintmax_t kSegmentHeader = 40;  // bytes of a log without entries
 constexpr const char* kChapter = "docs/operations.md, \"A damaged database\", says more";
 
 std::uint64_t new_generation() {
@@ -84,12 +86,35 @@ class Opening {
         Result<std::unique_ptr<Database>> database = open_connection(options);
         if (!database) return std::unexpected(database.error());
         state_.database = *std::move(database);
+        const Result<std::int64_t> tables =
+            state_.database->query_number("SELECT count(*) FROM sqlite_master");
+        if (tables && *tables == 0 && has_history()) return lost_its_history();
         if (Result<> ok = prepare_schema(*state_.database); !ok) return ok;
         // The position even when the rest is damaged: it says how much must be recovered.
         const Result<HistoryPosition> position = history_position(*state_.database);
         if (!position) return std::unexpected(position.error());
+        if (position->generation == 0 && has_history()) return lost_its_history();
         position_ = *position;
         return check_database(*state_.database);
+    }
+
+    // Whether something was ever acknowledged: a database that knows of nothing cannot be the one then.
+    [[nodiscard]] bool has_history() const {
+        const auto has_entries = [](const std::string& log) {
+            std::error_code absent;
+            const std::uintmax_t size = std::filesystem::file_size(log, absent);
+            return !absent && size > kSegmentHeader;
+        };
+        return file_exists(paths_.snapshot()) || std::ranges::any_of(paths_.logs(), has_entries);
+    }
+
+    // A young database is all in its -wal file, and as good as new without that.
+    [[nodiscard]] std::unexpected<Error> lost_its_history() const {
+        return fail(
+            ErrorCode::kProtocol,
+            fmt::format("state file {} is empty, but its snapshot or its log is not: its -wal file was "
+                        "lost or damaged",
+                        paths_.database));
     }
 
     // The database is good; the log may be ahead of it.

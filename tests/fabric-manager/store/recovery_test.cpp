@@ -1,4 +1,5 @@
 // Torn, damaged and missing files: what is recovered, what is refused, and what is said.
+#include <functional>
 #include <random>
 
 #include <fmt/format.h>
@@ -73,6 +74,55 @@ TEST_F(Recovery, AFileThatIsEmptyOrGoneIsRecovered) {
     std::filesystem::remove(options.path);
     const auto store = open();
     EXPECT_EQ(compositions(*store), 101u);
+}
+
+// Killed before its first checkpoint, a database is all in its -wal file.
+TEST_F(Recovery, AYoungDatabaseThatLostItsWalIsNotTakenForANewOne) {
+    const std::filesystem::path young = folder / "young";
+    {
+        const auto store = open();
+        wait_for_snapshot();
+        fill(*store, 0, 20);
+        std::filesystem::create_directory(young);
+        for (const auto& file : std::filesystem::directory_iterator(folder))
+            if (file.is_regular_file()) std::filesystem::copy(file.path(), young / file.path().filename());
+    }
+    const std::vector<std::function<void(const std::string&)>> damages{
+        [](const std::string& wal) { std::filesystem::remove(wal); },
+        [](const std::string& wal) { std::filesystem::resize_file(wal, 100); },
+        [](const std::string& wal) {
+            std::string bytes = bytes_of(wal);
+            bytes[24] = static_cast<char>(bytes[24] ^ 1);
+            write_bytes(wal, bytes);
+        },
+    };
+    for (std::size_t i = 0; i < damages.size(); ++i) {
+        const std::filesystem::path copy = folder / fmt::format("copy{}", i);
+        std::filesystem::copy(young, copy);
+        options.path = (copy / "state.db").string();
+        std::filesystem::remove(options.path + "-shm");
+        damages[i](options.path + "-wal");
+        const auto store = open();
+        EXPECT_EQ(compositions(*store), 20u) << i;
+        EXPECT_NE(recovery(*store).find("nothing that was acknowledged is lost"), std::string::npos)
+            << i << ": " << recovery(*store);
+    }
+}
+
+TEST_F(Recovery, ALinkStandsForTheStateThatItPointsTo) {
+    const std::string link = (folder / "link.db").string();
+    std::filesystem::create_symlink(options.path, link);
+    {
+        const auto store = open();
+        fill(*store, 0, 3);
+        const Result<std::unique_ptr<Store>> second = open_sqlite_store({.path = link});
+        ASSERT_FALSE(second);
+        EXPECT_EQ(second.error().code, ErrorCode::kConflict);
+    }
+    options.path = link;
+    const auto store = open();
+    EXPECT_EQ(compositions(*store), 3u);
+    fill(*store, 3, 4);
 }
 
 TEST_F(Recovery, TheDamagedFileIsKept) {

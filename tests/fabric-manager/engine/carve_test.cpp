@@ -227,12 +227,13 @@ TEST(Carve, GrowthThatNothingFitsGoesBackToTheSizeOfBefore) {
 }
 
 // A composition of 4 at port 3 that is to shrink to 2, for which the device at port 2 refuses to carve.
-CompositionId shrinking(Rig& rig) {
+CompositionId shrinking(Rig& rig, FakeAgent::NewMemory what_comes = FakeAgent::NewMemory::kOnlined) {
     two_holes(rig);
     rig.fabric->add_mld(3, {4});
     rig.start_ready();
     (void)rig.online("host1", 1);
     const CompositionId id = rig.online("host0", 4).id;
+    rig.agents[0]->new_memory = what_comes;
     CompositionChangeRequest request;
     request.size = units(2);
     EXPECT_TRUE(rig.run(rig.manager->change(id, std::move(request), {})));
@@ -254,12 +255,28 @@ TEST(Carve, ExchangeForWhichNothingCanBeCarvedIsUndone) {
 
 TEST(Carve, ExchangeGoesOnWithWhatIsCarvedElsewhere) {
     Rig rig;
-    rig.fabric->add_mld(4, {1, 1});
+    rig.fabric->add_mld(4, {1, 1, 1, 1});
     const CompositionId id = shrinking(rig);
     ASSERT_TRUE(rig.run_until([&] { return rig.get(id).state == kOnline && !rig.get(id).exchange; }));
     const Composition c = rig.get(id);
     EXPECT_EQ(c.size, units(2));
+    EXPECT_TRUE(rig.has_event("composition.reprovided", "instead"));
     EXPECT_EQ(lasting_size(c), units(2));
+    EXPECT_EQ(rig.wrong(), kNone);
+}
+
+TEST(Carve, WhatIsCarvedElsewhereGoesBackWithTheExchange) {
+    Rig rig;
+    rig.fabric->add_mld(4, {1, 1, 1, 1});
+    const CompositionId id = shrinking(rig, FakeAgent::NewMemory::kIgnored);
+    ASSERT_TRUE(rig.run_until([&] { return rig.has_event("composition.reprovided", "instead"); }));
+    CompositionChangeRequest back;
+    back.size = units(4);
+    ASSERT_TRUE(rig.run(rig.manager->change(id, std::move(back), {})));
+    ASSERT_TRUE(rig.reaches(id, kOnline));
+    const Composition c = rig.get(id);
+    EXPECT_EQ(c.size, units(4));
+    EXPECT_EQ(lasting_size(c), units(4));
     EXPECT_EQ(rig.wrong(), kNone);
 }
 

@@ -259,7 +259,6 @@ void Inventory::forget_clean(const SwitchId& id) {
     for (const Device* device : devices_behind(id)) {
         forget_clean(device->id);
         devices_[device->id].refused_carves.clear();
-        forget_sums(*device);
     }
 }
 

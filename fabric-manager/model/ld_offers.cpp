@@ -29,7 +29,7 @@ LdOffers offers_of(const Device& device, const Head* through) {
     }
     if (device.kind != DeviceKind::kMld) return offers;
     offers.spare = unallocated(device);
-    offers.all += offers.spare;
+    if (offers.has_slot || !offers.ready.empty()) offers.all += offers.spare;
     offers.refused = refused_carve(device, through);
     return offers;
 }

@@ -18,7 +18,7 @@ struct LdOffers {
     std::vector<Ready> ready;      // sizes of free LDs, each once, ascending
     bool has_slot = false;         // an LD without memory is there
     Bytes spare;                   // memory of an MLD that no LD has and no carve has taken
-    Bytes all;                     // that, and what free LDs have
+    Bytes all;                     // that, and what free LDs have; 0 without an LD that could have it
     std::optional<Bytes> refused;  // the smallest size that it is known to refuse to carve
     friend bool operator==(const LdOffers&, const LdOffers&) = default;
 };

@@ -43,29 +43,10 @@ Bytes unallocated(const Device& device) {
 
 namespace {
 
-// What can be had of the device through a head in any number of pieces, and the largest LD that is there.
-struct Within {
-    Bytes all;
-    Bytes largest_ld;
-};
-Within within(const Device& device, const Head* through) {
-    Within result;
-    bool has_ld = false;
-    for (const LogicalDevice& ld : device.lds) {
-        if (ld.use != LdUse::kFree && ld.use != LdUse::kUnallocated) continue;
-        if (!is_reached(ld, through)) continue;
-        has_ld = true;
-        result.all += ld.size;
-        result.largest_ld = std::max(result.largest_ld, ld.size);
-    }
-    if (has_ld && device.kind == DeviceKind::kMld) result.all += unallocated(device);
-    return result;
-}
-
-Bytes carve_of(const Device& device, const Head* through, Bytes all) {
+Bytes carve_of(const Device& device, const LdOffers& offers) {
     if (device.kind != DeviceKind::kMld) return {};
-    const std::optional<Bytes> refused = refused_carve(device, through);
-    return refused && all >= *refused ? *refused - std::min(*refused, device.granularity) : all;
+    const std::optional<Bytes>& refused = offers.refused;
+    return refused && offers.all >= *refused ? *refused - std::min(*refused, device.granularity) : offers.all;
 }
 
 }  // namespace
@@ -76,12 +57,13 @@ Bytes largest_free(const Device& device, const Head* through) {
         for (const Head& head : device.heads) best = std::max(best, largest_free(device, &head));
         return best;
     }
-    const Within found = within(device, through);
-    return std::max(found.largest_ld, carve_of(device, through, found.all));
+    const LdOffers offers = offers_of(device, through);
+    const Bytes largest_ld = offers.ready.empty() ? Bytes{} : offers.ready.back().size;
+    return std::max(largest_ld, carve_of(device, offers));
 }
 
 Bytes largest_carve(const Device& device, const Head* through) {
-    return carve_of(device, through, within(device, through).all);
+    return carve_of(device, offers_of(device, through));
 }
 
 namespace {
@@ -98,12 +80,12 @@ Offer offer_of(const Device& device, const std::map<SwitchId, Switch>& switches)
     };
     Offer offer;
     if (!device.is_multi_headed()) {
-        if (is_up(device.switch_id)) offer = {largest_free(device), within(device, nullptr).all};
+        if (is_up(device.switch_id)) offer = {largest_free(device), offers_of(device).all};
         return offer;
     }
     for (const Head& head : device.heads) {
         if (!is_up(head.switch_id)) continue;
-        const Bytes of_head = within(device, &head).all;
+        const Bytes of_head = offers_of(device, &head).all;
         if (of_head.value == 0) continue;
         offer.largest = std::max(offer.largest, largest_free(device, &head));
         // What no LD has is there once, for whichever head takes it first.

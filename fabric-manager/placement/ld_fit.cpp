@@ -52,8 +52,7 @@ std::optional<LdFit> rank_ld(const Device& device, const LdOffers& offers, Bytes
     if (device.kind != DeviceKind::kMld || !size.is_multiple_of(device.granularity)) return std::nullopt;
     if (offers.refused && size >= *offers.refused) return std::nullopt;
     if (offers.has_slot && offers.spare >= size) return LdFit::kInSlot;
-    const bool has_ld = offers.has_slot || !offers.ready.empty();
-    return has_ld && offers.all >= size ? std::optional(LdFit::kCarved) : std::nullopt;
+    return offers.all >= size ? std::optional(LdFit::kCarved) : std::nullopt;
 }
 
 std::optional<PartPlacement> fit_ld(const Device& device, const LdOffers& offers, Bytes size,

@@ -16,7 +16,6 @@ namespace memtide::fm {
 namespace {
 
 constexpr std::size_t kPageSize = 4096;
-constexpr std::uintmax_t kSegmentHeader = 40;  // bytes of a log without entries
 constexpr const char* kChapter = "docs/operations.md, \"A damaged database\", says more";
 
 std::uint64_t new_generation() {
@@ -103,7 +102,7 @@ class Opening {
         const auto has_entries = [](const std::string& log) {
             std::error_code absent;
             const std::uintmax_t size = std::filesystem::file_size(log, absent);
-            return !absent && size > kSegmentHeader;
+            return !absent && size > log_format::kSegmentHeader;
         };
         return file_exists(paths_.snapshot()) || std::ranges::any_of(paths_.logs(), has_entries);
     }

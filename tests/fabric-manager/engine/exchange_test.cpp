@@ -55,6 +55,11 @@ class Exchanges : public ::testing::Test {
     bool comes_as_far_as(CompositionState state) {
         return rig.run_until([&] { return now().parts.size() == 2 && now().parts[1].state == state; });
     }
+    // Shrinks to 2 units, and what comes is bound and not onlined.
+    bool waits_for_what_comes() {
+        agent().new_memory = NewMemory::kIgnored;
+        return resize(2) && comes_as_far_as(kOnlining);
+    }
     // The first part was never touched, and the exchange says why it was undone.
     void expect_undone(const std::string& why) {
         EXPECT_TRUE(is_online_with(4));
@@ -84,9 +89,7 @@ class Exchanges : public ::testing::Test {
 TEST_F(Exchanges, WhatGoesStaysOnlineUntilWhatComesIs) {
     agent().new_memory = NewMemory::kOnlined;
     begin();
-    agent().new_memory = NewMemory::kIgnored;
-    ASSERT_TRUE(resize(2));
-    ASSERT_TRUE(comes_as_far_as(kOnlining));
+    ASSERT_TRUE(waits_for_what_comes());
     EXPECT_EQ(now().state, kResizing);
     EXPECT_EQ(now().parts[0].state, kOnline);
     EXPECT_FALSE(now().parts[0].release_requested);
@@ -139,9 +142,7 @@ TEST_F(Exchanges, HostThatDoesNothingUndoesItAtTheDeadline) {
 TEST_F(Exchanges, DeadlineCountsAfterARestartToo) {
     rig.config.timing.exchange_deadline = Milliseconds(2000);
     begin();
-    agent().new_memory = NewMemory::kIgnored;
-    ASSERT_TRUE(resize(2));
-    ASSERT_TRUE(comes_as_far_as(kOnlining));
+    ASSERT_TRUE(waits_for_what_comes());
     restart();
     EXPECT_EQ(now().parts[0].state, kOnline);
     expect_undone("exchange-overdue");
@@ -149,9 +150,7 @@ TEST_F(Exchanges, DeadlineCountsAfterARestartToo) {
 
 TEST_F(Exchanges, LossOfWhatComesUndoesIt) {
     begin();
-    agent().new_memory = NewMemory::kIgnored;
-    ASSERT_TRUE(resize(2));
-    ASSERT_TRUE(comes_as_far_as(kOnlining));
+    ASSERT_TRUE(waits_for_what_comes());
     rig.fabric->remove_device(now().parts[1].port);
     ASSERT_TRUE(is_online_with(4));
     EXPECT_TRUE(rig.has_event("composition.resize-failed", "device-vanished"));
@@ -161,9 +160,7 @@ TEST_F(Exchanges, LossOfWhatComesUndoesIt) {
 
 TEST_F(Exchanges, LossOfWhatGoesLeavesWhatComes) {
     begin();
-    agent().new_memory = NewMemory::kIgnored;
-    ASSERT_TRUE(resize(2));
-    ASSERT_TRUE(comes_as_far_as(kOnlining));
+    ASSERT_TRUE(waits_for_what_comes());
     rig.fabric->remove_device(2);
     ASSERT_TRUE(rig.run_until([&] { return now().parts[0].state == kFailed; }));
     EXPECT_EQ(now().state, kResizing);
@@ -176,9 +173,7 @@ TEST_F(Exchanges, LossOfWhatGoesLeavesWhatComes) {
 
 TEST_F(Exchanges, LossOfAllFailsItAndNothingStaysDegraded) {
     begin();
-    agent().new_memory = NewMemory::kIgnored;
-    ASSERT_TRUE(resize(2));
-    ASSERT_TRUE(comes_as_far_as(kOnlining));
+    ASSERT_TRUE(waits_for_what_comes());
     rig.fabric->remove_device(2);
     ASSERT_TRUE(rig.run_until([&] { return now().parts[0].state == kFailed; }));
     rig.fabric->remove_device(3);
@@ -190,9 +185,7 @@ TEST_F(Exchanges, LossOfAllIsReplacedWhereThePolicySaysSo) {
     PlacementPolicy policy;
     policy.reprovide = true;
     begin(2, policy);
-    agent().new_memory = NewMemory::kIgnored;
-    ASSERT_TRUE(resize(2));
-    ASSERT_TRUE(comes_as_far_as(kOnlining));
+    ASSERT_TRUE(waits_for_what_comes());
     rig.fabric->remove_device(2);
     ASSERT_TRUE(rig.run_until([&] { return now().parts[0].state == kFailed; }));
     rig.fabric->remove_device(3);
@@ -239,9 +232,7 @@ TEST_F(Exchanges, ReleaseInTheMiddleGivesBothBack) {
 
 TEST_F(Exchanges, OtherSizesMeanwhileAreRefusedAndTheOldOneUndoesIt) {
     begin(4);
-    agent().new_memory = NewMemory::kIgnored;
-    ASSERT_TRUE(resize(2));
-    ASSERT_TRUE(comes_as_far_as(kOnlining));
+    ASSERT_TRUE(waits_for_what_comes());
     EXPECT_EQ(resize(1).error().code, problem::kExchangeUnderWay);
     EXPECT_EQ(resize(6).error().code, problem::kExchangeUnderWay);
     EXPECT_TRUE(resize(2));  // what it does already
@@ -254,9 +245,7 @@ TEST_F(Exchanges, OtherSizesMeanwhileAreRefusedAndTheOldOneUndoesIt) {
 
 TEST_F(Exchanges, HostThatRebootsInTheMiddleHasItGoOnOrUndone) {
     begin();
-    agent().new_memory = NewMemory::kIgnored;
-    ASSERT_TRUE(resize(2));
-    ASSERT_TRUE(comes_as_far_as(kOnlining));
+    ASSERT_TRUE(waits_for_what_comes());
     agent().boot_id = "boot-2";
     for (FakePort& port : rig.fabric->ports)
         for (FakeLd& ld : port.lds) ld.online = false;

@@ -56,6 +56,18 @@ class Resources : public testing::Test {
                 path.replace(at, name.size(), value);
         return path;
     }
+    // Gets a resource, and again with the ETag of the first time: that tag, and the second answer. A switch or an agent may
+    // be heard of between the two, which changes the times in what shows them; then the two are asked for once more.
+    std::pair<std::string, http::Response> got_again(const std::string& path) {
+        for (int attempt = 1;; ++attempt) {
+            const http::Response first = call("GET", path);
+            EXPECT_EQ(first.status, 200U) << path;
+            const std::string tag = first.headers.contains("ETag") ? first.headers.at("ETag") : "";
+            http::Response second = call("GET", path, {}, {{"If-None-Match", "\"x\", " + tag}});
+            EXPECT_EQ(second.status == 304U, second.headers.at("ETag") == tag) << path;
+            if (second.status == 304U || attempt == 100) return {tag, std::move(second)};
+        }
+    }
     // The values of one member of a list's items.
     std::vector<std::string> listed(const std::string& path, std::map<std::string, std::string> query,
                                     const char* member) {
@@ -80,11 +92,7 @@ TEST_F(Resources, EachHasAnETagAndIsNotSentAgainToWhoHasIt) {
     for (const Route& route : routes()) {
         if (route.method != "GET" || !is_resource(route)) continue;
         const std::string path = path_of(route, id);
-        const http::Response first = call("GET", path);
-        ASSERT_EQ(first.status, 200U) << path;
-        ASSERT_TRUE(first.headers.contains("ETag")) << path;
-        const std::string tag = first.headers.at("ETag");
-        const http::Response second = call("GET", path, {}, {{"If-None-Match", "\"x\", " + tag}});
+        const auto [tag, second] = got_again(path);
         EXPECT_EQ(second.status, 304U) << path << second.body;
         EXPECT_THAT(second.body, IsEmpty());
         EXPECT_EQ(second.headers.at("ETag"), tag);

@@ -36,7 +36,8 @@
 //   flaps.cpp     what comes and goes all the time
 //   moves.cpp     devices that turn up at another port
 //   effects.cpp   what a step does to a switch
-//   fabric.cpp    reading switches, adopting what is found bound
+//   fabric.cpp    reading switches
+//   adopt.cpp     what is found bound, and what lost parts left bound
 //   records.cpp   what switches tell of their own accord
 //   requests.cpp  what clients ask for
 //   exchange.cpp  shrinks for which other memory has to be online first
@@ -234,7 +235,7 @@ class Core : public std::enable_shared_from_this<Core> {
     void tell_agent_later(const HostId& host);
     void account(const EntryPtr& entry, Composition& c) const;
     void end_of_life(const EntryPtr& entry);
-    void end_of_part(const PartId& id, const Part& part);
+    void end_of_part(const Composition& c, const Part& part);
     void forget_ended();
     void note_memory(const Draft& draft);
 
@@ -315,11 +316,28 @@ class Core : public std::enable_shared_from_this<Core> {
     void restore_quarantine(const DeviceId& device);
     bool is_connected_anew(const SwitchId& id) const;
     void set_up_or_down(const SwitchId& id, const Result<>& read);
-    Async<> adopt(SwitchId id);
-    std::optional<Composition> unexplained(const SwitchId& id, const Vcs& vcs, const Vppb& vppb) const;
     void doubt(const SwitchId& id);
     Async<> run_quarantine();
     Async<> retry_quarantined(LdAddress address);
+
+    // --- adopt.cpp ---
+    // A part whose memory is gone, and where it was bound.
+    struct LostPart {
+        CompositionId composition;
+        HostId host;
+        std::optional<std::string> tenant;
+        VppbAddress where;
+    };
+    // A composition for what is found bound, and why, for people.
+    struct Adoption {
+        Composition c;
+        std::string detail;
+    };
+    void note_lost(const Composition& c, const Part& part);
+    const LostPart* lost_part(const LogicalDevice& ld, const HostId& host, const VppbAddress& where) const;
+    void forget_found(const SwitchId& id);
+    Async<> adopt(SwitchId id);
+    std::optional<Adoption> unexplained(const SwitchId& id, const Vcs& vcs, const Vppb& vppb) const;
 
     // --- records.cpp ---
     struct Findings {
@@ -473,6 +491,8 @@ class Core : public std::enable_shared_from_this<Core> {
     FlapDamper flaps_;
     std::map<std::string, Flapper> flapping_;  // those that are held, by key
     Signal flaps_changed_;
+
+    std::map<SerialNumber, LostPart> lost_;  // by the LD's, until its device is seen again
 
     std::map<DeviceId, Place> moves_;  // devices that moved, and from where, until they were followed
     struct Claimant {

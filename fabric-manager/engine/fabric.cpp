@@ -1,13 +1,10 @@
-// Reading switches, and adopting what is found bound.
+// Reading switches, and what readings say of devices.
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "common/log/log.h"
 #include "fabric-manager/engine/core.h"
-#include "fabric-manager/engine/meters.h"
 #include "fabric-manager/engine/read_switch.h"
-#include "fabric-manager/engine/steps.h"
 
 namespace memtide::fm {
 
@@ -183,69 +180,6 @@ void Core::doubt(const SwitchId& id) {
     state.doubtful = true;
     state.look_wanted = true;
     state.read_now.notify_all();
-}
-
-// --- Adopting ---
-
-// A binding that no composition explains, as a composition.
-std::optional<Composition> Core::unexplained(const SwitchId& id, const Vcs& vcs, const Vppb& vppb) const {
-    const bool bound = vppb.status == BindingStatus::kBoundLd || vppb.status == BindingStatus::kBoundPort;
-    if (!bound || vppb.owner || !vcs.host) return std::nullopt;
-    const Device* device = inventory_.device_at(id, vppb.port);
-    const LogicalDevice* ld = inventory_.bound_to(id, vppb);
-    if (ld == nullptr || ld->owner) return std::nullopt;
-    Composition c;
-    c.host = *vcs.host;
-    c.size = ld->size;
-    c.labels["adopted"] = "true";
-    c.adopted = true;
-    Part part;
-    part.size = ld->size;
-    part.state = CompositionState::kOnlining;
-    part.memory = {device->id, ld->id};
-    part.serial = ld->serial;
-    part.port = vppb.port;
-    part.where = {id, vcs.id, vppb.id};
-    c.parts.push_back(std::move(part));
-    c.next_part = 1;
-    return c;
-}
-
-Async<> Core::adopt(SwitchId id) {
-    std::vector<Composition> found;
-    for (const Vcs& vcs : inventory_.find_switch(id)->vcss)
-        for (const Vppb& vppb : vcs.vppbs)
-            if (std::optional<Composition> one = unexplained(id, vcs, vppb)) found.push_back(*std::move(one));
-    for (Composition& c : found) {
-        c.id = new_id();
-        c.sequence = next_sequence_++;
-        c.created = now();
-        begin_step(c, 0, "online", now());
-        auto entry = std::make_shared<Entry>(executor_, std::move(c));
-        if (!inventory_.claim(entry->c)) continue;  // taken by a request that came in meanwhile
-        Change change = [this](Draft& draft) {
-            draft.code = "adopted";
-            draft.detail = "found bound on the switch, and no composition explains it";
-            Event event;
-            event.type = "composition.adopted";
-            event.composition = draft.c.id;
-            event.host = draft.c.host;
-            event.switch_id = draft.part().where.switch_id;
-            event.device = draft.part().memory.device;
-            event.detail = draft.detail;
-            draft.events.push_back(std::move(event));
-            return true;
-        };
-        const Result<> durable = co_await journal(entry, std::move(change));
-        if (!durable) {
-            inventory_.release(entry->c.id);
-            log::warning("could not adopt a binding; tried again at the next reading",
-                         {{"error", durable.error()}});
-            continue;
-        }
-        meters_->adopted.add();
-        kick(entry);
-    }
 }
 
 // --- Quarantine ---

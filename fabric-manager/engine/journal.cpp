@@ -213,7 +213,7 @@ void Core::publish_parts(const EntryPtr& entry, const Composition& before) {
         PartJob& job = entry->job(part.number);
         job.failures = 0;
         job.last_trouble.clear();
-        if (is_end(part.state)) end_of_part(id, part);
+        if (is_end(part.state)) end_of_part(c, part);
         // Its region-mates look at what it has become.
         if (c.parts.size() > 1) kick_others(entry, part.number);
     }
@@ -223,6 +223,7 @@ void Core::add_entry(const EntryPtr& entry) {
     const Composition& c = entry->c;
     entries_[c.id] = entry;
     by_sequence_[c.sequence] = entry;
+    for (const Part& part : c.parts) note_lost(c, part);
     if (is_end(c.state)) {
         ended_.push_back(c.id);
         return;
@@ -234,8 +235,10 @@ void Core::add_entry(const EntryPtr& entry) {
         if (!is_end(part.state)) switches_.at(part.where.switch_id)->active.insert({c.id, part.number});
 }
 
-void Core::end_of_part(const PartId& id, const Part& part) {
+void Core::end_of_part(const Composition& c, const Part& part) {
+    const PartId id{c.id, part.number};
     inventory_.release(id);
+    note_lost(c, part);
     switches_.at(part.where.switch_id)->active.erase(id);
 }
 

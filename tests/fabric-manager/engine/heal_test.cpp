@@ -109,5 +109,94 @@ TEST(Heal, DegradedOneThatHasNothingLeftIsReleasedAtOnce) {
     EXPECT_TRUE(rig.reaches(c.id, kReleased));
 }
 
+// --- Lost, and back ---
+
+// A link that is down: the port shows no device, and what was bound stays so.
+void set_link(Rig& rig, std::uint8_t port, bool up) {
+    using fmapi::ConnectedDeviceType;
+    rig.fabric->port(port).type = up ? ConnectedDeviceType::kType3Mld : ConnectedDeviceType::kNone;
+}
+// The one that was made for what is found bound.
+std::optional<Composition> adopted_one(Rig& rig) {
+    for (const Composition& c : rig.manager->list({}).items)
+        if (c.adopted) return c;
+    return std::nullopt;
+}
+void expect_given_back(Rig& rig, const Composition& lost) {
+    set_link(rig, lost.parts[0].port, true);
+    ASSERT_TRUE(rig.run_until([&] { return adopted_one(rig).has_value(); }));
+    const Composition found = *adopted_one(rig);
+    EXPECT_EQ(found.tenant, lost.tenant);
+    EXPECT_EQ(found.host, lost.host);
+    EXPECT_TRUE(rig.reaches(found.id, kReleased));
+    EXPECT_TRUE(rig.has_event("composition.adopted", lost.id.value));
+    EXPECT_EQ(rig.wrong(), kNone);
+}
+Composition online_for_blue(Rig& rig) {
+    quick(rig);
+    rig.config.tenants["blue"].bytes = kCxlGranule;
+    rig.fabric->add_mld(2, {1});
+    rig.start_ready();
+    CompositionRequest request;
+    request.host = HostId("host0");
+    request.size = kCxlGranule;
+    request.tenant = "blue";
+    const auto created = rig.run(rig.manager->create(request, std::nullopt));
+    EXPECT_TRUE(rig.reaches(created->composition.id, kOnline));
+    return rig.get(created->composition.id);
+}
+
+TEST(Heal, WhatALostPartLeftBoundGoesBackToThePool) {
+    Rig rig;
+    const Composition c = online_for_blue(rig);
+    set_link(rig, 2, false);
+    ASSERT_TRUE(rig.reaches(c.id, kFailed));
+    expect_given_back(rig, c);
+    EXPECT_EQ(rig.manager->pool().free, kCxlGranule);
+}
+
+TEST(Heal, WhatWasLostIsKnownAfterARestart) {
+    Rig rig;
+    const Composition c = online_for_blue(rig);
+    set_link(rig, 2, false);
+    ASSERT_TRUE(rig.reaches(c.id, kFailed));
+    rig.stop();
+    rig.start();
+    expect_given_back(rig, c);
+}
+
+TEST(Heal, ReplacedPartThatIsBackGoesBackToThePool) {
+    Rig rig;
+    quick(rig);
+    rig.fabric->add_mld(2, {1});
+    rig.fabric->add_mld(3, {1});
+    rig.start_ready();
+    const Composition c = rig.online("host0", 1, spread(true));
+    set_link(rig, c.parts[0].port, false);
+    ASSERT_TRUE(rig.run_until([&] { return rig.has_event("composition.reprovided"); }));
+    ASSERT_TRUE(rig.reaches(c.id, kOnline));
+    expect_given_back(rig, c);
+    EXPECT_EQ(rig.get(c.id).state, kOnline);
+    EXPECT_EQ(rig.manager->pool().free, kCxlGranule);
+}
+
+// Somebody else may bind it there later; then that is somebody else's.
+TEST(Heal, LostPartThatCameBackFreeIsForgotten) {
+    Rig rig;
+    const Composition c = online_for_blue(rig);
+    const fmapi::Vppb binding = rig.fabric->vppb(0, c.parts[0].where.vppb);
+    set_link(rig, 2, false);
+    ASSERT_TRUE(rig.reaches(c.id, kFailed));
+    rig.fabric->vppb(0, c.parts[0].where.vppb) = fmapi::Vppb{};
+    set_link(rig, 2, true);
+    ASSERT_TRUE(rig.run_until([&] { return rig.manager->pool().free == kCxlGranule; }));
+    rig.settle();
+    rig.fabric->vppb(0, c.parts[0].where.vppb) = binding;
+    ASSERT_TRUE(rig.run_until([&] { return adopted_one(rig).has_value(); }));
+    const Composition found = *adopted_one(rig);
+    EXPECT_EQ(found.tenant, std::nullopt);
+    EXPECT_TRUE(rig.reaches(found.id, kOnline));
+}
+
 }  // namespace
 }  // namespace memtide::fm

@@ -56,8 +56,9 @@ class Resources : public testing::Test {
                 path.replace(at, name.size(), value);
         return path;
     }
-    // Gets a resource, and again with the ETag of the first time: that tag, and the second answer. A switch or an agent may
-    // be heard of between the two, which changes the times in what shows them; then the two are asked for once more.
+    // Gets a resource, and again with the ETag of the first time: that tag, and the second answer. A switch
+    // or an agent may be heard of between the two, which changes the times in what shows them; then the two
+    // are asked for once more.
     std::pair<std::string, http::Response> got_again(const std::string& path) {
         for (int attempt = 1;; ++attempt) {
             const http::Response first = call("GET", path);

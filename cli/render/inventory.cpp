@@ -54,6 +54,23 @@ std::string reached_at(const json::value& device, const json::value& ld) {
     return head.empty() || head == "-" ? "-" : fmt::format("head{} away", head);
 }
 
+// What is wrong with devices, a line each; "" when nothing is.
+std::string remarks(const json::array& devices) {
+    std::string text;
+    for (const json::value& device : devices) {
+        std::string wrong;
+        for (const json::value& one : items_of(member_of(device, "health"), "findings"))
+            wrong += fmt::format("{}{} ({})", wrong.empty() ? "" : "; ", text_of(one, "what"),
+                                 text_of(one, "level"));
+        const bool held = member_of(device, "held").is_string();
+        if (wrong.empty() && held) wrong = text_of(device, "held");
+        if (!wrong.empty())
+            text +=
+                fmt::format("\n{}: {}{}", text_of(device, "name"), wrong, held ? "; gets nothing new" : "");
+    }
+    return text.empty() ? "" : text + "\n";
+}
+
 // A percentage; "" from managers that do not say.
 std::string percent_of(const json::value& one) {
     const json::value& share = member_of(one, "fragmentation");
@@ -117,7 +134,7 @@ std::string render_devices(const json::array& devices) {
                        text_of(ld, "serial"), reached_at(device, ld), text_of(ld, "composition"),
                        bound_at(ld)});
     }
-    return table.text();
+    return table.text() + remarks(devices);
 }
 
 std::string render_tenants(const json::array& tenants) {

@@ -17,7 +17,7 @@ using Commands =
     std::tuple<Identify, BackgroundOperationStatus, GetResponseMessageLimit, SetResponseMessageLimit,
                RequestAbortBackgroundOperation, GetEventRecords, ClearEventRecords,
                GetMctpEventInterruptPolicy, SetMctpEventInterruptPolicy, EventNotification,
-               IdentifyMemoryDevice, Sanitize, IdentifySwitchDevice, GetPhysicalPortState,
+               IdentifyMemoryDevice, GetHealthInfo, Sanitize, IdentifySwitchDevice, GetPhysicalPortState,
                PhysicalPortControl, SendPpbConfigRequest, GetVirtualSwitchInfo, BindVppb, UnbindVppb,
                GenerateAerEvent, TunnelManagementCommand, GetLdInfo, GetLdAllocations, SetLdAllocations,
                GetMultiHeadedInfo, GetHeadInfo>;

@@ -8,7 +8,7 @@ namespace memtide::fmapi {
 
 using enum Opcode;
 
-constexpr std::array<OpcodeInfo, 51> kOpcodes{{
+constexpr std::array<OpcodeInfo, 52> kOpcodes{{
     {kIdentify, "Identify"},
     {kBackgroundOperationStatus, "Background Operation Status"},
     {kGetResponseMessageLimit, "Get Response Message Limit"},
@@ -22,6 +22,7 @@ constexpr std::array<OpcodeInfo, 51> kOpcodes{{
     {kSetMctpEventInterruptPolicy, "Set MCTP Event Interrupt Policy"},
     {kEventNotification, "Event Notification"},
     {kIdentifyMemoryDevice, "Identify Memory Device"},
+    {kGetHealthInfo, "Get Health Info"},
     {kSanitize, "Sanitize"},
     {kSecureErase, "Secure Erase"},
     {kIdentifySwitchDevice, "Identify Switch Device"},

@@ -24,6 +24,7 @@ enum class Opcode : std::uint16_t {
     kEventNotification = 0x0106,
     // Memory devices (CXL 3.1, 8.2.9.9)
     kIdentifyMemoryDevice = 0x4000,
+    kGetHealthInfo = 0x4200,
     kSanitize = 0x4400,
     kSecureErase = 0x4401,
     // Physical switch (CXL 3.1, 7.6.7.1)
@@ -77,7 +78,7 @@ struct OpcodeInfo {
 };
 
 // Every opcode with a name, ascending.
-extern const std::array<OpcodeInfo, 51> kOpcodes;
+extern const std::array<OpcodeInfo, 52> kOpcodes;
 
 // "Bind vPPB (5201h)"; "unknown command (9999h)" when the table does not have it.
 std::string to_string(Opcode opcode);

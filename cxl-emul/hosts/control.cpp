@@ -139,8 +139,11 @@ Result<> fault_of_switch(Fleet& fleet, const SwitchId& id, const std::string& na
 Result<> fault_of_device(Fleet& fleet, const DeviceId& id, const std::string& name, bool begin,
                          Fleet::Duration time) {
     using enum Fleet::DeviceFault;
-    static const std::map<std::string, Fleet::DeviceFault> faults{
-        {"link-down", kLinkDown}, {"erase-fails", kEraseFails}, {"erase-does-nothing", kEraseDoesNothing}};
+    static const std::map<std::string, Fleet::DeviceFault> faults{{"link-down", kLinkDown},
+                                                                  {"erase-fails", kEraseFails},
+                                                                  {"erase-does-nothing", kEraseDoesNothing},
+                                                                  {"worn", kWorn},
+                                                                  {"failing", kFailing}};
     const auto found = faults.find(name);
     if (found == faults.end())
         return fail(ErrorCode::kNotFound, fmt::format("a device has no fault \"{}\"", name));

@@ -194,9 +194,11 @@ asio::awaitable<void> Fleet::turn_off(SwitchPlace& place, Duration lasts) {
 asio::awaitable<void> Fleet::turn_on(SwitchPlace& place) {
     const auto on = co_await place.life->power_on_again();
     if (!on) log::error("a switch does not come back", {{"error", on.error()}});
-    for (const auto& [id, device] : devices_)
-        if (device.link_down && std::ranges::find(device.on, &place) != device.on.end())
-            place.life->set_device_link(id, false);
+    for (const auto& [id, device] : devices_) {
+        if (std::ranges::find(device.on, &place) == device.on.end()) continue;
+        if (device.link_down) place.life->set_device_link(id, false);
+        if (device.worn || device.failing) set_health(id, device);
+    }
     for (const Host* host : place.hosts)
         if (host->model().faults().has(HostFault::kLinkDown)) place.life->set_host_link(host->name(), false);
     place.changing = false;
@@ -234,6 +236,30 @@ void Fleet::set_link(const DeviceId& id, DevicePlace& place, bool up) {
     }
 }
 
+void Fleet::set_wear(const DeviceId& id, DevicePlace& place, DeviceFault fault, bool on) {
+    bool* const which = fault == DeviceFault::kWorn      ? &place.worn
+                        : fault == DeviceFault::kFailing ? &place.failing
+                                                         : nullptr;
+    if (which == nullptr || std::exchange(*which, on) == on) return;
+    set_health(id, place);
+}
+
+void Fleet::set_health(const DeviceId& id, const DevicePlace& place) {
+    fmapi::GetHealthInfoResponse health{.life_used = 0, .temperature = 35};
+    if (place.worn) {
+        health.health_status |= fmapi::kMaintenanceNeeded;
+        health.additional_status |= static_cast<std::uint8_t>(fmapi::HealthLevel::kWarning);
+        health.life_used = 93;
+    }
+    if (place.failing) {
+        health.health_status |= fmapi::kReplacementNeeded;
+        health.media_status = fmapi::MediaStatus::kDataLossImminent;
+        health.additional_status |= fmapi::kCorrectedVolatileErrors;
+        health.corrected_volatile_errors = 4711;
+    }
+    for (SwitchPlace* on : place.on) on->life->set_device_health(id, health);
+}
+
 Result<> Fleet::begin_fault(const DeviceId& id, DeviceFault fault, Duration lasts) {
     const auto found = devices_.find(id);
     if (found == devices_.end()) return fail(ErrorCode::kNotFound, "no device named " + id.value);
@@ -242,6 +268,7 @@ Result<> Fleet::begin_fault(const DeviceId& id, DeviceFault fault, Duration last
     if (fault == DeviceFault::kLinkDown) set_link(id, place, false);
     if (fault == DeviceFault::kEraseFails) place.media->break_erase(true);
     if (fault == DeviceFault::kEraseDoesNothing) place.media->ignore_erase(true);
+    set_wear(id, place, fault, true);
     later(lasts, [this, id, fault, number] {
         if (devices_.at(id).begun == number) (void)end_fault(id, fault);
     });
@@ -255,6 +282,7 @@ Result<> Fleet::end_fault(const DeviceId& id, DeviceFault fault) {
     if (fault == DeviceFault::kLinkDown && place.link_down) set_link(id, place, true);
     if (fault == DeviceFault::kEraseFails) place.media->break_erase(false);
     if (fault == DeviceFault::kEraseDoesNothing) place.media->ignore_erase(false);
+    set_wear(id, place, fault, false);
     return {};
 }
 
@@ -265,6 +293,8 @@ void Fleet::heal() {
         (void)end_fault(id, DeviceFault::kLinkDown);
         (void)end_fault(id, DeviceFault::kEraseFails);
         (void)end_fault(id, DeviceFault::kEraseDoesNothing);
+        (void)end_fault(id, DeviceFault::kWorn);
+        (void)end_fault(id, DeviceFault::kFailing);
     }
     for (const SwitchId& id : order_) (void)power_on(id);
 }

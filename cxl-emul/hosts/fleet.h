@@ -64,7 +64,13 @@ class Fleet {
     // kConflict while it is off already, or on.
     Result<> power_off(const SwitchId& id, Duration lasts);
     Result<> power_on(const SwitchId& id);
-    enum class DeviceFault { kLinkDown, kEraseFails, kEraseDoesNothing };
+    enum class DeviceFault {
+        kLinkDown,
+        kEraseFails,
+        kEraseDoesNothing,
+        kWorn,     // says that most of its life is used, and that it needs maintenance
+        kFailing,  // says that its data will be lost, and that it has to be replaced
+    };
     Result<> begin_fault(const DeviceId& device, DeviceFault fault, Duration lasts);
     Result<> end_fault(const DeviceId& device, DeviceFault fault);
     // Everything that is wrong now, those of the options included.
@@ -81,6 +87,8 @@ class Fleet {
         std::vector<SwitchPlace*> on;  // one for each head
         std::shared_ptr<MemoryMedia> media;
         bool link_down = false;
+        bool worn = false;
+        bool failing = false;
         std::uint64_t begun = 0;  // faults so far
     };
 
@@ -91,6 +99,8 @@ class Fleet {
     void spawn(boost::asio::awaitable<void> coroutine);
     void later(Duration lasts, std::function<void()> what);
     void set_link(const DeviceId& id, DevicePlace& place, bool up);
+    static void set_wear(const DeviceId& id, DevicePlace& place, DeviceFault fault, bool on);
+    static void set_health(const DeviceId& id, const DevicePlace& place);
 
     boost::asio::any_io_executor executor_;
     FleetOptions options_;

@@ -74,4 +74,8 @@ void SwitchLife::set_device_link(const DeviceId& device, bool up) {
     if (running_) running_->set_device_link(device, up);
 }
 
+void SwitchLife::set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health) {
+    if (running_) running_->set_device_health(device, health);
+}
+
 }  // namespace memtide::emul

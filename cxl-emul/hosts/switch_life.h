@@ -33,6 +33,7 @@ class SwitchLife {
     [[nodiscard]] const std::vector<std::shared_ptr<MemoryMedia>>& media() const { return media_; }
     void set_host_link(const HostId& host, bool up);
     void set_device_link(const DeviceId& device, bool up);
+    void set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health);
 
   private:
     boost::asio::any_io_executor executor_;

@@ -37,6 +37,11 @@ Outcome identify_device(const DeviceContext& context, const fmapi::NoPayload&) {
     return done(type3_identity(context.device().config.serial));
 }
 
+// All LDs of a device are as healthy as it is.
+Outcome device_health(const DeviceContext& context, const fmapi::NoPayload&) {
+    return done(context.device().health);
+}
+
 Outcome ld_info(const DeviceContext& context, const fmapi::NoPayload&) {
     const Device& device = context.device();
     return done(fmapi::GetLdInfoResponse{.memory_size = device.config.size.value,
@@ -116,6 +121,7 @@ constexpr Row<DeviceContext> kDeviceRows[] = {
     row<fmapi::GetLdAllocations, DeviceContext, get_allocations>(),
     row<fmapi::SetLdAllocations, DeviceContext, set_allocations>(),
     row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
+    row<fmapi::GetHealthInfo, DeviceContext, device_health>(),
 };
 constexpr Row<DeviceContext> kMultiHeadedMldRows[] = {
     kDeviceRows[0],
@@ -123,6 +129,7 @@ constexpr Row<DeviceContext> kMultiHeadedMldRows[] = {
     kDeviceRows[2],
     kDeviceRows[3],
     kDeviceRows[4],
+    kDeviceRows[5],
     row<fmapi::GetMultiHeadedInfo, DeviceContext, multi_headed_info>(),
     row<fmapi::GetHeadInfo, DeviceContext, head_info>(),
 };
@@ -136,6 +143,7 @@ Outcome identify_sld_memory(const DeviceContext& context, const fmapi::NoPayload
 constexpr Row<DeviceContext> kMultiHeadedSldRows[] = {
     row<fmapi::Identify, DeviceContext, identify_device>(),
     row<fmapi::IdentifyMemoryDevice, DeviceContext, identify_sld_memory>(),
+    row<fmapi::GetHealthInfo, DeviceContext, device_health>(),
     row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
     row<fmapi::GetMultiHeadedInfo, DeviceContext, multi_headed_info>(),
     row<fmapi::GetHeadInfo, DeviceContext, head_info>(),
@@ -151,6 +159,8 @@ Outcome identify_memory(const LdContext& context, const fmapi::NoPayload&) {
     return done(memory_identity(context.ld().size));
 }
 
+Outcome ld_health(const LdContext& context, const fmapi::NoPayload&) { return done(context.device().health); }
+
 // A host that has the LD could still be writing: Invalid Security State.
 Outcome sanitize(const LdContext& context, const fmapi::NoPayload&) {
     Ld& ld = context.ld();
@@ -164,6 +174,7 @@ Outcome sanitize(const LdContext& context, const fmapi::NoPayload&) {
 constexpr Row<LdContext> kLdRows[] = {
     row<fmapi::Identify, LdContext, identify_ld>(),
     row<fmapi::IdentifyMemoryDevice, LdContext, identify_memory>(),
+    row<fmapi::GetHealthInfo, LdContext, ld_health>(),
     row<fmapi::Sanitize, LdContext, sanitize>(),
 };
 

@@ -57,6 +57,7 @@ struct Ld : Component {
 struct Device : Component {
     DeviceConfig config;
     std::vector<Ld> lds;
+    fmapi::GetHealthInfoResponse health{.life_used = 0, .temperature = 35};
     [[nodiscard]] bool is_mld() const { return config.kind == DeviceKind::kMld; }
     // Any LD of that head.
     [[nodiscard]] bool is_taken(std::uint8_t head) const;

@@ -133,6 +133,11 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
                 record_change(i, fmapi::PhysicalSwitchEvent::kLinkStateChange, up);
     }
 
+    void set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health) {
+        for (std::size_t i = 0; i < model_.devices.size(); ++i)
+            if (model_.devices[i].config.name == device) model_.devices[i].health = health;
+    }
+
     void set_device_plugged(const DeviceId& device, bool plugged) {
         for (std::size_t i = 0; i < model_.ports.size(); ++i)
             if (model_.ports[i].config.device == device &&
@@ -370,6 +375,10 @@ void Switch::set_device_plugged(const DeviceId& device, bool plugged) {
 
 void Switch::report_ld_error(const DeviceId& device, fmapi::MldPortEvent event) {
     asio::post(impl_->strand(), [impl = impl_, device, event] { impl->report_ld_error(device, event); });
+}
+
+void Switch::set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health) {
+    asio::post(impl_->strand(), [impl = impl_, device, health] { impl->set_device_health(device, health); });
 }
 
 void Switch::set_device_link(const DeviceId& device, bool up) {

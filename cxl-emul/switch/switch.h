@@ -103,6 +103,9 @@ class Switch {
     // stays bound. Up at first.
     void set_device_link(const DeviceId& device, bool up);
 
+    // What the device and its LDs say of their health from now on; at first that they are well.
+    void set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health);
+
     // Takes a device off its port, whoever has it, or puts it back: like its link, and its port's slot shows
     // it gone. Plugged in at first.
     void set_device_plugged(const DeviceId& device, bool plugged);

@@ -74,6 +74,7 @@ void read_timing(const YamlMap& map, AppConfig& config) {
     read_duration(map, "background_timeout", timing.background_timeout);
     read_duration(map, "quarantine_retry", timing.quarantine_retry);
     read_duration(map, "gone_after", timing.gone_after);
+    read_duration(map, "health_poll", timing.health_poll);
     read_count(map, "readers", 1, timing.readers);
     read_duration(map, "connect_timeout", config.connect_timeout);
     read_duration(map, "command_timeout", config.command_timeout);

@@ -68,9 +68,10 @@ std::optional<Core::Adoption> Core::unexplained(const SwitchId& id, const Vcs& v
         c.tenant = lost->tenant;
         c.release_requested = true;
         part.release_requested = true;
-        result.detail = fmt::format("composition {} lost it and has ended with it or goes on without it; it is "
-                                    "back, still bound, and is given back to the pool",
-                                    lost->composition.value);
+        result.detail = fmt::format(
+            "composition {} lost it and has ended with it or goes on without it; it is "
+            "back, still bound, and is given back to the pool",
+            lost->composition.value);
     }
     c.parts.push_back(std::move(part));
     c.next_part = 1;

@@ -113,6 +113,7 @@ void Core::start() {
     for (const auto& [id, state] : switches_) {
         listen_to(id);
         spawn(run_switch(id));
+        spawn(run_health(id));
     }
     spawn(run_deadlines());
     spawn(run_flaps());
@@ -134,6 +135,7 @@ void Core::abandon() {
     event_added_.notify_all();
     for (const auto& [id, state] : switches_) {
         state->read_now.notify_all();
+        state->devices_added.notify_all();
         state->client->close();
     }
     for (const auto& [id, agent] : agents_) agent->changed.notify_all();
@@ -195,6 +197,15 @@ void Core::set_up_metrics() {
                 .gauge("memtide_fm_flapping", "What is held because it comes and goes", {{"kind", kind}})
                 .set(static_cast<double>(std::ranges::count_if(
                     self->flapping_, [&](const auto& one) { return kind_of(one.second) == kind; })));
+        for (const HealthLevel level : {HealthLevel::kWarning, HealthLevel::kCritical})
+            self->metrics_
+                .gauge("memtide_fm_devices_unhealthy", "Devices that say that not all is well",
+                       {{"verdict", std::string(to_string(level))}})
+                .set(static_cast<double>(
+                    std::ranges::count_if(self->inventory_.devices(), [&](const auto& one) {
+                        const Device& device = one.second;
+                        return device.present && device.health && verdict(*device.health) == level;
+                    })));
         for (const auto& [id, one] : self->inventory_.switches())
             self->metrics_.gauge("memtide_fm_switch_up", "1 when the switch answers", {{"switch", id.value}})
                 .set(one.up ? 1 : 0);

@@ -35,6 +35,7 @@
 //   deadlines.cpp what happens by the clock
 //   flaps.cpp     what comes and goes all the time
 //   moves.cpp     devices that turn up at another port
+//   health.cpp    what devices say of their health
 //   effects.cpp   what a step does to a switch
 //   fabric.cpp    reading switches
 //   adopt.cpp     what is found bound, and what lost parts left bound
@@ -143,7 +144,8 @@ struct Unusable {
 };
 
 struct SwitchState {
-    explicit SwitchState(boost::asio::any_io_executor executor) : operation(executor), read_now(executor) {}
+    explicit SwitchState(boost::asio::any_io_executor executor)
+        : operation(executor), read_now(executor), devices_added(executor) {}
     std::shared_ptr<FmApiClient> client;
     AsyncMutex operation;  // one background operation, or one reading, at a time
     Signal read_now;
@@ -166,8 +168,14 @@ struct SwitchState {
         bool hung_up = false;      // when it was asked; counts once it answers again
         int lost_connections = 0;  // in a row, for having been asked
     } records;
-    std::set<PartId> active;                       // parts at it that have not ended
-    std::map<std::uint8_t, Unusable> unusable;     // devices by port, as last told
+    std::set<PartId> active;                    // parts at it that have not ended
+    std::map<std::uint8_t, Unusable> unusable;  // devices by port, as last told
+    struct HealthWatch {
+        SteadyTime due{};  // when it is asked next
+        int failures = 0;  // in a row
+    };
+    std::map<DeviceId, HealthWatch> health;  // of devices at their port here
+    Signal devices_added;
     std::map<std::uint8_t, int> unanswered_heads;  // as read_switch() counts them
 };
 
@@ -338,6 +346,13 @@ class Core : public std::enable_shared_from_this<Core> {
     void forget_found(const SwitchId& id);
     Async<> adopt(SwitchId id);
     std::optional<Adoption> unexplained(const SwitchId& id, const Vcs& vcs, const Vppb& vppb) const;
+
+    // --- health.cpp ---
+    Async<> run_health(SwitchId id);
+    Async<SteadyTime> watch_health(SwitchId id);
+    Async<Result<DeviceHealth>> ask_for_health(SwitchId id, DeviceId name);
+    void ask_for_health_soon(const SwitchId& id, const DeviceId& name);
+    void note_health(const DeviceId& name, const DeviceHealth& health);
 
     // --- records.cpp ---
     struct Findings {

@@ -157,6 +157,7 @@ std::map<std::uint8_t, Unusable> Core::apply_devices(const SwitchId& id, const F
         } else if (!seen_before) {
             emit(std::move(added));
         }
+        if (!known) ask_for_health_soon(id, *name);
         keep_away({.device = *name});
         restore_quarantine(*name);
     }

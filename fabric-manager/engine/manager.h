@@ -44,8 +44,9 @@ struct ManagerTiming {
     Milliseconds background_poll_max{100};
     Milliseconds background_timeout{600'000};  // a background operation that takes longer is given up
     Milliseconds quarantine_retry{600'000};    // how often the erase of a quarantined LD is tried again
-    Milliseconds gone_after{500};  // memory that a switch does not show for so long is taken for gone
-    std::size_t readers = 16;      // switches that are read at a time, at most
+    Milliseconds gone_after{500};      // memory that a switch does not show for so long is taken for gone
+    Milliseconds health_poll{30'000};  // how often a device is asked for its health
+    std::size_t readers = 16;          // switches that are read at a time, at most
 };
 
 struct ManagerSwitch {

@@ -298,6 +298,9 @@ class SwitchClient final : public FmApiClient {
     Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override {
         return ask<fmapi::IdentifyMemoryDevice>(session_, target);
     }
+    Call<fmapi::GetHealthInfoResponse> health_info(Target target) override {
+        return ask<fmapi::GetHealthInfo>(session_, target);
+    }
     Call<Completion> sanitize(Target target) override { return start<fmapi::Sanitize>(session_, target); }
     [[nodiscard]] std::uint64_t connections() const override { return session_->connections(); }
     void close() override { session_->close(); }

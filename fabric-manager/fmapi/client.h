@@ -102,6 +102,8 @@ class FmApiClient {
 
     // A memory device: an SLD or an LD.
     virtual Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) = 0;
+    // An SLD, an LD, or the device as a whole.
+    virtual Call<fmapi::GetHealthInfoResponse> health_info(Target target) = 0;
     // Overwrites all of its memory.
     virtual Call<Completion> sanitize(Target target) = 0;
 

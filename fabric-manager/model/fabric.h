@@ -7,6 +7,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
+#include "fabric-manager/model/device_health.h"
 #include "fabric-manager/model/time.h"
 
 namespace memtide::fm {
@@ -129,10 +130,12 @@ struct Device {
     std::uint8_t port = 0;
     DeviceKind kind = DeviceKind::kMld;
     SerialNumber serial;
-    Bytes size;                       // all memory of the device
-    Bytes granularity = kCxlGranule;  // LD sizes are multiples of it
-    bool present = true;              // a port shows it now
-    std::string held;                 // why nothing new is placed on it, while it comes and goes
+    Bytes size;                          // all memory of the device
+    Bytes granularity = kCxlGranule;     // LD sizes are multiples of it
+    bool present = true;                 // a port shows it now
+    std::string held;                    // why nothing new is placed on it, while it comes and goes
+    std::optional<DeviceHealth> health;  // as it said last; nullopt when it never did
+    std::string unfit;                   // why nothing new is placed on it for its health
     std::vector<LogicalDevice> lds;
     std::uint8_t head_count = 1;               // heads that it says it has
     std::vector<Head> heads;                   // those that a port shows now; empty when it has one only

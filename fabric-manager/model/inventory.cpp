@@ -235,6 +235,15 @@ void Inventory::set_held(const DeviceId& device, std::string why) {
     if (found != devices_.end()) found->second.held = std::move(why);
 }
 
+void Inventory::set_health(const DeviceId& device, DeviceHealth health) {
+    const auto found = devices_.find(device);
+    if (found == devices_.end()) return;
+    std::vector<HealthFinding> critical = findings(health);
+    std::erase_if(critical, [](const auto& one) { return one.level != HealthLevel::kCritical; });
+    found->second.unfit = describe(critical);
+    found->second.health = std::move(health);
+}
+
 void Inventory::set_held(const SwitchId& id, std::string why) {
     const auto found = switches_.find(id);
     if (found != switches_.end()) found->second.held = std::move(why);

@@ -98,6 +98,8 @@ class Inventory {
     // Keeps new placements away from it for this reason; empty: no longer.
     void set_held(const DeviceId& device, std::string why);
     void set_held(const SwitchId& id, std::string why);
+    // A device that calls its state critical gets nothing new.
+    void set_health(const DeviceId& device, DeviceHealth health);
     void set_quarantined(const LdAddress& ld, bool quarantined);
     // Every LD of the device loses its clean mark: its memory may have moved, or somebody else had it.
     void forget_clean(const DeviceId& device);

@@ -173,6 +173,10 @@ class Finder {
             exclude(device, "flapping", [&] { return held; });
             return std::nullopt;
         }
+        if (!device.unfit.empty()) {
+            exclude(device, "unhealthy", [&] { return device.unfit; });
+            return std::nullopt;
+        }
         if (std::ranges::find(request_.without, device.id) != request_.without.end()) {
             exclude(device, "in-use", [] { return "another part of the interleaved region is on it"; });
             return std::nullopt;

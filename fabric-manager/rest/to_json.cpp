@@ -372,6 +372,21 @@ json::object to_json(const Switch& item) {
 
 namespace {
 
+json::value health_json(const std::optional<DeviceHealth>& health) {
+    if (!health) return nullptr;
+    json::array wrong;
+    for (const HealthFinding& one : findings(*health))
+        wrong.push_back(json::object{{"level", to_string(one.level)}, {"what", one.what}});
+    return json::object{{"verdict", to_string(verdict(*health))},
+                        {"findings", std::move(wrong)},
+                        {"life_used_percent", or_null(health->life_used_percent)},
+                        {"temperature_celsius", or_null(health->temperature_celsius)},
+                        {"corrected_volatile_errors", health->corrected_volatile_errors},
+                        {"corrected_persistent_errors", health->corrected_persistent_errors},
+                        {"dirty_shutdowns", health->dirty_shutdowns},
+                        {"as_of", format_time(health->as_of)}};
+}
+
 json::object device_json(const Device& device) {
     return {{"name", device.id.value},
             {"kind", kind_text(device.kind)},
@@ -381,7 +396,8 @@ json::object device_json(const Device& device) {
             {"size", device.size.value},
             {"granularity", device.granularity.value},
             {"present", device.present},
-            {"held", text_or_null(device.held)},
+            {"held", text_or_null(device.held.empty() ? device.unfit : device.held)},
+            {"health", health_json(device.health)},
             {"head_count", device.head_count},
             {"heads", array_of(device.heads, head_json)}};
 }

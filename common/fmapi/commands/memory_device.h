@@ -53,6 +53,67 @@ struct IdentifyMemoryDeviceResponse {
                            const IdentifyMemoryDeviceResponse&) = default;
 };
 
+// Bits of GetHealthInfoResponse::health_status.
+inline constexpr std::uint8_t kMaintenanceNeeded = 0x01;
+inline constexpr std::uint8_t kPerformanceDegraded = 0x02;
+inline constexpr std::uint8_t kReplacementNeeded = 0x04;
+inline constexpr std::uint8_t kCapacityDegraded = 0x08;
+
+enum class MediaStatus : std::uint8_t {
+    kNormal = 0,
+    kNotReady = 1,
+    kPersistencyLost = 2,
+    kDataLost = 3,
+    kPowerLossLosesPersistency = 4,
+    kShutdownLosesPersistency = 5,
+    kPersistencyLossImminent = 6,
+    kPowerLossLosesData = 7,
+    kShutdownLosesData = 8,
+    kDataLossImminent = 9,
+};
+
+// What GetHealthInfoResponse::additional_status has two bits of for life used and temperature.
+enum class HealthLevel : std::uint8_t { kNormal = 0, kWarning = 1, kCritical = 2 };
+inline constexpr std::uint8_t kCorrectedVolatileErrors = 0x10;    // more than the device's threshold
+inline constexpr std::uint8_t kCorrectedPersistentErrors = 0x20;  // the same
+
+inline constexpr std::uint8_t kLifeUsedUnknown = 0xff;
+inline constexpr std::int16_t kTemperatureUnknown = 0x7fff;
+
+// CXL 3.1, 8.2.9.9.3.1.
+struct GetHealthInfoResponse {
+    std::uint8_t health_status = 0;
+    MediaStatus media_status = MediaStatus::kNormal;
+    std::uint8_t additional_status = 0;
+    std::uint8_t life_used = kLifeUsedUnknown;       // percent; more than 100 is possible
+    std::int16_t temperature = kTemperatureUnknown;  // degrees Celsius
+    std::uint32_t dirty_shutdowns = 0;
+    std::uint32_t corrected_volatile_errors = 0;
+    std::uint32_t corrected_persistent_errors = 0;
+
+    [[nodiscard]] constexpr HealthLevel life_level() const { return level(0); }
+    [[nodiscard]] constexpr HealthLevel temperature_level() const { return level(2); }
+
+    static constexpr std::string_view kName = "Get Health Info response";
+    static constexpr std::size_t kWireSize = 18;
+    static constexpr auto fields =
+        std::tuple{field("health_status", &GetHealthInfoResponse::health_status),
+                   field("media_status", &GetHealthInfoResponse::media_status),
+                   field("additional_status", &GetHealthInfoResponse::additional_status),
+                   field("life_used", &GetHealthInfoResponse::life_used),
+                   field("temperature", &GetHealthInfoResponse::temperature),
+                   field("dirty_shutdowns", &GetHealthInfoResponse::dirty_shutdowns),
+                   field("corrected_volatile_errors", &GetHealthInfoResponse::corrected_volatile_errors),
+                   field("corrected_persistent_errors", &GetHealthInfoResponse::corrected_persistent_errors)};
+    friend bool operator==(const GetHealthInfoResponse&, const GetHealthInfoResponse&) = default;
+
+  private:
+    [[nodiscard]] constexpr HealthLevel level(unsigned shift) const {
+        return static_cast<HealthLevel>((additional_status >> shift) & 3);
+    }
+};
+
+using GetHealthInfo = Command<Opcode::kGetHealthInfo, NoPayload, GetHealthInfoResponse>;
 using IdentifyMemoryDevice = Command<Opcode::kIdentifyMemoryDevice, NoPayload, IdentifyMemoryDeviceResponse>;
 using Sanitize = Command<Opcode::kSanitize, NoPayload, NoPayload>;  // a background operation
 

@@ -116,6 +116,20 @@ TEST(GoldenBytes, GenerateAerEventIsFortyBytes) {
     expect_golden(GenerateAerEventRequest{1, 2, 0x80000001, {9}}, golden);
 }
 
+TEST(GoldenBytes, GetHealthInfoIsEighteenBytes) {
+    const GetHealthInfoResponse response{.health_status = kReplacementNeeded,
+                                         .media_status = MediaStatus::kDataLossImminent,
+                                         .additional_status = 0x19,
+                                         .life_used = 99,
+                                         .temperature = -2,
+                                         .dirty_shutdowns = 0x01020304,
+                                         .corrected_volatile_errors = 5,
+                                         .corrected_persistent_errors = 6};
+    EXPECT_EQ(response.life_level(), HealthLevel::kWarning);
+    EXPECT_EQ(response.temperature_level(), HealthLevel::kCritical);
+    expect_golden(response, "04 09 19 63 fe ff 04 03 02 01 05 00 00 00 06 00 00 00");
+}
+
 TEST(GoldenBytes, IdentifyMemoryDeviceIsSixtyNineBytes) {
     IdentifyMemoryDeviceResponse response;
     response.firmware_revision = {'1', '.', '0'};

@@ -306,6 +306,8 @@ TEST_F(FleetTest, ControlSpeaksHttp) {
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/erase-fails", {{"for", "1ms"}}).status, 204U);
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/erase-does-nothing").status, 204U);
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/erase-twice").status, 404U);
+    EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/worn", {{"for", "1h"}}).status, 204U);
+    EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/failing").status, 204U);
     EXPECT_EQ(ask("DELETE", "/v1/faults").status, 204U);
     EXPECT_TRUE(json::parse(ask("GET", "/v1/violations").body).at("violations").as_array().empty());
 }

@@ -61,6 +61,19 @@ TEST_P(LogicalDevice, TellsItsCapacityInMultiplesOf256MiB) {
     EXPECT_EQ(capacity(manager_.call_ld(kMldPort, 2, ask)), Bytes{0});
 }
 
+TEST_P(LogicalDevice, SaysOfItsHealthWhatItsDeviceSays) {
+    const fmapi::GetHealthInfoResponse worn{.health_status = fmapi::kMaintenanceNeeded, .life_used = 93};
+    for (const char* device : {"mld0", "sld0"})
+        switch_.thread().get().set_device_health(DeviceId(device), worn);
+    const auto ask = fmapi::make_request(Opcode::kGetHealthInfo, 0);
+    const auto health = [](const fmapi::Message& answer) {
+        return Manager::decode_success<fmapi::GetHealthInfoResponse>(answer);
+    };
+    EXPECT_EQ(health(manager_.call_device(kSldPort, ask, fmapi::MctpType::kCci)), worn);
+    EXPECT_EQ(health(manager_.call_device(kMldPort, ask, fmapi::MctpType::kCci)), worn);
+    EXPECT_EQ(health(manager_.call_ld(kMldPort, 1, ask)), worn);
+}
+
 TEST_P(LogicalDevice, HasALimitForResponsesOfItsOwn) {
     const auto set = fmapi::make_request(Opcode::kSetResponseMessageLimit, 0,
                                          fmapi::encode(fmapi::ResponseMessageLimit{9}));

@@ -294,6 +294,16 @@ Call<fmapi::IdentifyMemoryDeviceResponse> FakeSwitch::identify_memory_device(Tar
     co_return answer;
 }
 
+Call<fmapi::GetHealthInfoResponse> FakeSwitch::health_info(Target target) {
+    const Result<> here = co_await arrive("health_info");
+    if (!here) co_return std::unexpected(here.error());
+    ++calls["health_info"];
+    const FakePort& one = port(target.port.value());
+    if (!target.ld && !one.fm_ld_knows_health)
+        co_return fail(ErrorCode::kInvalidArgument, "Get Health Info: Unsupported (0003h)");
+    co_return one.health;
+}
+
 Call<fmapi::GetLdAllocationsResponse> FakeSwitch::ld_allocations(std::uint8_t id) {
     const Result<> here = co_await arrive("ld_allocations");
     if (!here) co_return std::unexpected(here.error());

@@ -43,6 +43,8 @@ struct FakePort {
     std::uint8_t head = 0;
     // An LD never gets more than that, though the device says that it was done.
     std::optional<std::uint64_t> largest_ld{};
+    fmapi::GetHealthInfoResponse health{};
+    bool fm_ld_knows_health = true;  // else only its LDs do
 };
 
 struct FakeVcs {
@@ -126,6 +128,7 @@ class FakeSwitch final : public FmApiClient {
     Call<fmapi::GetMultiHeadedInfoResponse> multi_headed_info(std::uint8_t port) override;
     Call<fmapi::GetHeadInfoResponse> head_info(std::uint8_t port, std::uint8_t heads) override;
     Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override;
+    Call<fmapi::GetHealthInfoResponse> health_info(Target target) override;
     Call<Completion> sanitize(Target target) override;
     [[nodiscard]] std::uint64_t connections() const override { return connections_; }
     void close() override {}

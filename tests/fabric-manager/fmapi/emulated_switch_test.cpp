@@ -140,6 +140,13 @@ TEST_P(EmulatedSwitch, HasDevicesThatAnswerThroughTheTunnels) {
     const auto memory = result_of([&] { return client_->identify_memory_device(Target::device(kSldPort)); });
     ASSERT_TRUE(memory) << memory.error().message;
     EXPECT_EQ(memory->total(), mebibytes(256));
+    for (const Target target :
+         {Target::device(kMldPort), Target::logical_device(kMldPort, 1), Target::device(kSldPort)}) {
+        const auto health = result_of([&] { return client_->health_info(target); });
+        ASSERT_TRUE(health) << health.error().message;
+        EXPECT_EQ(health->media_status, fmapi::MediaStatus::kNormal);
+        EXPECT_EQ(health->temperature, 35);
+    }
 }
 
 TEST_P(EmulatedSwitch, CarvesLds) {

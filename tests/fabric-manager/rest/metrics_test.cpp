@@ -121,8 +121,8 @@ TEST(Alerts, AreOfDocumentedMetricsAndSayWhatToDo) {
 }
 
 TEST_F(Metrics, LabelsComeFromSmallSetsWhateverClientsSend) {
-    const std::set<std::string> allowed{"code",   "command", "kind", "le",     "method", "program",
-                                        "result", "route",   "step", "switch", "version"};
+    const std::set<std::string> allowed{"code",   "command", "kind", "le",     "method",  "program",
+                                        "result", "route",   "step", "switch", "verdict", "version"};
     for (int i = 0; i < 50; ++i) {
         http::Request request;
         request.method = "GET";

@@ -87,9 +87,8 @@ Async<SteadyTime> Core::watch_health(SwitchId id) {
     if (inventory_.find_switch(id)->up && !state.failed)
         for (const Device* device : inventory_.devices_behind(id))
             if (device->switch_id == id) present.push_back(device->id);
-    std::erase_if(state.health, [&](const auto& one) {
-        return std::ranges::find(present, one.first) == present.end();
-    });
+    std::erase_if(state.health,
+                  [&](const auto& one) { return std::ranges::find(present, one.first) == present.end(); });
     SteadyTime next = std::chrono::steady_clock::now() + pause;
     for (const DeviceId& name : present) {
         SwitchState::HealthWatch& watch = state.health[name];

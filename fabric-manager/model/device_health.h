@@ -24,7 +24,7 @@ struct DeviceHealth {
     HealthLevel temperature = HealthLevel::kNormal;
     bool many_corrected_volatile_errors = false;  // by the device's own threshold
     bool many_corrected_persistent_errors = false;
-    std::optional<int> life_used_percent;     // beyond 100 for one that is used longer than it was made for
+    std::optional<int> life_used_percent;  // beyond 100 for one that is used longer than it was made for
     std::optional<int> temperature_celsius;
     std::uint32_t dirty_shutdowns = 0;
     std::uint32_t corrected_volatile_errors = 0;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <optional>
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -16,14 +17,15 @@ namespace {
 
 namespace asio = boost::asio;
 
-void look_at_certificates(tls::ServerContext* tls) {
+void look_at_certificates(Gate& gate, tls::ServerContext* tls) {
     if (tls == nullptr) return;
     const auto reloaded = tls->reload_if_changed();
-    if (!reloaded)
-        log::error("certificates cannot be read again; those of before stay in use",
-                   {{"error", reloaded.error()}});
-    else if (*reloaded)
+    if (!reloaded) {
+        gate.certificates_were_read(reloaded.error());
+    } else if (*reloaded) {
         log::info("certificates were read again", {{"certificate", tls->files().certificate}});
+        gate.certificates_were_read(std::nullopt);
+    }
 }
 
 asio::awaitable<void> tick(Gate& gate, std::shared_ptr<tls::ServerContext> tls) {
@@ -32,7 +34,7 @@ asio::awaitable<void> tick(Gate& gate, std::shared_ptr<tls::ServerContext> tls) 
         timer.expires_after(std::chrono::seconds(1));
         const auto [error] = co_await timer.async_wait(kNoThrow);
         if (error) co_return;
-        look_at_certificates(tls.get());
+        look_at_certificates(gate, tls.get());
         gate.tick();
     }
 }
@@ -43,10 +45,10 @@ asio::awaitable<void> on_hangup(Gate& gate, std::shared_ptr<tls::ServerContext> 
         const auto [error, number] = co_await signals.async_wait(kNoThrow);
         if (error) co_return;
         log::info("SIGHUP: reading certificates and tokens again");
-        if (tls)
-            if (const auto loaded = tls->reload(); !loaded)
-                log::error("certificates cannot be read again; those of before stay in use",
-                           {{"error", loaded.error()}});
+        if (tls) {
+            const auto loaded = tls->reload();
+            gate.certificates_were_read(loaded ? std::nullopt : std::optional(loaded.error()));
+        }
         if (const auto opened = gate.reopen_audit(); !opened)
             log::error("the audit log cannot be opened again", {{"error", opened.error()}});
         gate.tick();

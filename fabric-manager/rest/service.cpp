@@ -26,7 +26,10 @@ Answer get_health(Context&, http::Request) {
 
 // Whoever may not see the fabric is not told what is wrong with it.
 Answer get_readiness(Context& context, http::Request request) {
-    const Readiness readiness = context.manager.readiness();
+    Readiness readiness = context.manager.readiness();
+    if (context.options.gate != nullptr)
+        for (std::string& trouble : context.options.gate->troubles())
+            readiness.reasons.push_back(std::move(trouble));
     boost::json::array reasons;
     if (caller_of(request).has(Privilege::kReadFabric))
         for (const std::string& reason : readiness.reasons) reasons.emplace_back(reason);

@@ -225,12 +225,46 @@ void Gate::tick() {
 // Whether there are others now.
 bool Gate::read_tokens_again() {
     const auto refreshed = authenticator_->refresh();
-    if (!refreshed)
-        log::error("the tokens cannot be read again; those of before stay in use",
+    if (!refreshed) {
+        log::error("the tokens cannot be read again; those of before stay in use, revoked ones too",
                    {{"error", refreshed.error()}});
-    else if (*refreshed)
+        tokens_trouble_ = "the tokens cannot be read again, those of before stay in use, revoked ones too: " +
+                          refreshed.error().message;
+        tell_troubles();
+    } else if (*refreshed) {
         log::info("tokens were read again", {{"count", authenticator_->token_count()}});
+        tokens_trouble_.reset();
+        tell_troubles();
+    }
     return refreshed && *refreshed;
+}
+
+void Gate::certificates_were_read(const std::optional<Error>& error) {
+    certificates_trouble_.reset();
+    if (error) {
+        log::error("certificates cannot be read again; those of before stay in use", {{"error", *error}});
+        certificates_trouble_ =
+            "certificates and revocation lists cannot be read again, those of before stay in use: " +
+            error->message;
+    }
+    tell_troubles();
+}
+
+std::vector<std::string> Gate::troubles() const {
+    std::vector<std::string> all;
+    if (tokens_trouble_) all.push_back(*tokens_trouble_);
+    if (certificates_trouble_) all.push_back(*certificates_trouble_);
+    return all;
+}
+
+void Gate::tell_troubles() {
+    const auto gauge = [this](const char* kind) -> metrics::Gauge& {
+        return metrics_.gauge("memtide_fm_credentials_stale",
+                              "1 while what changed on the disk cannot be read, and what was before is used.",
+                              {{"kind", kind}});
+    };
+    gauge("tokens").set(tokens_trouble_ ? 1 : 0);
+    gauge("certificates").set(certificates_trouble_ ? 1 : 0);
 }
 
 }  // namespace memtide::fm

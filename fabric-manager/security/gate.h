@@ -65,6 +65,11 @@ class Gate {
     // Whether a caller of some time ago would be let in now.
     [[nodiscard]] bool is_still_valid(const Principal& principal) const;
 
+    // What is wrong with what the gate goes by, for people; empty when nothing is.
+    [[nodiscard]] std::vector<std::string> troubles() const;
+    // Told by whoever reads the certificates: why they could not be read again; nothing: they could.
+    void certificates_were_read(const std::optional<Error>& error);
+
     // Once a second: what changed on the disk, what is due.
     void tick();
     Result<> reopen_audit() { return audit_.reopen(); }
@@ -73,6 +78,7 @@ class Gate {
   private:
     Gate(GateOptions options, std::unique_ptr<AuditFile> audit, metrics::Registry& metrics);
     bool read_tokens_again();
+    void tell_troubles();
     void identify(Passage& passage, http::Request& request);
     void limit_rate(Passage& passage, const http::Request& request);
     void authorise(Passage& passage, const http::Request& request, const Door& door);
@@ -87,6 +93,8 @@ class Gate {
     metrics::Registry& metrics_;
     std::map<std::pair<bool, std::string>, metrics::Counter*> decisions_;  // by allowed and role
     std::uint64_t next_request_ = 1;
+    std::optional<std::string> tokens_trouble_;        // those of before are in use
+    std::optional<std::string> certificates_trouble_;  // so
 };
 
 }  // namespace memtide::fm

@@ -3,9 +3,13 @@
 #include <cerrno>
 #include <filesystem>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include "fabric-manager/store/files.h"
 
 namespace memtide::fm {
 
@@ -95,6 +99,10 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, Create
     constexpr int kBusyMs = 3000;
     auto database = std::make_unique<Database>();
     database->path_ = path;
+    // SQLite gives the files beside a database its owner, but knows nothing of whose a new one should be.
+    if (create == Create::kIfMissing && ::geteuid() == 0 && !file_exists(path))
+        if (Result<File> made = open_file(path, O_RDWR | O_CREAT); !made)
+            return std::unexpected(made.error());
     sqlite3* handle = nullptr;
     const int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create == Create::kIfMissing ? SQLITE_OPEN_CREATE : 0);
@@ -146,7 +154,10 @@ Error Database::error(std::string_view action) const {
             if (code == SQLITE_IOERR && system_error != EFBIG && system_error != EDQUOT &&
                 !at_file_size_limit(path_))
                 return {ErrorCode::kIo, text};
-            return {ErrorCode::kExhausted, text + " (make room on its disk; nothing was lost)"};
+            return {ErrorCode::kExhausted,
+                    text + (code == SQLITE_FULL
+                                ? " (make room on its disk, or raise limits: state; nothing was lost)"
+                                : " (make room on its disk; nothing was lost)")};
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
             return {ErrorCode::kConflict,

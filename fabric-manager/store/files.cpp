@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/file_owner.h"
+
 namespace memtide::fm {
 
 namespace fs = std::filesystem;
@@ -21,6 +23,19 @@ void File::close() {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
 }
+
+namespace {
+
+// What is in the way of somebody who may not: usually that it is another user's.
+std::string whose(const std::string& path) {
+    std::string owner = owner_of(path);
+    if (owner.empty()) owner = owner_of(fs::absolute(path).parent_path().string());
+    return fmt::format(
+        " (the manager needs to read and write the file and its folder; it belongs to user {})",
+        owner.empty() ? "unknown" : owner);
+}
+
+}  // namespace
 
 Error file_error(std::string_view action, const std::string& path, int error_number) {
     const std::string text =
@@ -35,7 +50,7 @@ Error file_error(std::string_view action, const std::string& path, int error_num
                     text + " (its file system is read-only; the manager goes on when it can be written to)"};
         case EACCES:
         case EPERM:
-            return {ErrorCode::kPermission, text + " (the manager needs to write the file and its folder)"};
+            return {ErrorCode::kPermission, text + whose(path)};
         case ENOENT:
             return {ErrorCode::kNotFound, text + " (does its folder exist?)"};
         default:
@@ -46,6 +61,9 @@ Error file_error(std::string_view action, const std::string& path, int error_num
 Result<File> open_file(const std::string& path, int flags) {
     File file(::open(path.c_str(), flags | O_CLOEXEC, 0640));
     if (!file.is_open()) return std::unexpected(file_error("open", path, errno));
+    if ((flags & O_CREAT) != 0)
+        if (Result<> given = give_to_owner_of_folder(file.fd(), path); !given)
+            return std::unexpected(given.error());
     return file;
 }
 

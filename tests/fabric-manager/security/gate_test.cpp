@@ -183,6 +183,30 @@ TEST_F(Gates, TheAuditLogHasNoToken) {
         EXPECT_THAT(audit_->text, Not(HasSubstr(secret.substr(14))));
 }
 
+TEST_F(Gates, TokensThatCannotBeReadAgainAreATroubleUntilTheyCan) {
+    open({.authentication = true});
+    add(Role::kViewer);
+    gate_->tick();
+    EXPECT_THAT(gate_->troubles(), testing::IsEmpty());
+    std::filesystem::permissions(folder_.file("tokens"), std::filesystem::perms(0644));
+    gate_->tick();
+    gate_->tick();
+    ASSERT_THAT(gate_->troubles(), testing::ElementsAre(HasSubstr("revoked ones too")));
+    EXPECT_THAT(metrics_.render(), HasSubstr(R"(memtide_fm_credentials_stale{kind="tokens"} 1)"));
+    std::filesystem::permissions(folder_.file("tokens"), std::filesystem::perms(0600));
+    gate_->tick();
+    EXPECT_THAT(gate_->troubles(), testing::IsEmpty());
+    EXPECT_THAT(metrics_.render(), HasSubstr(R"(memtide_fm_credentials_stale{kind="tokens"} 0)"));
+}
+
+TEST_F(Gates, CertificatesThatCannotBeReadAgainAreATroubleUntilTheyCan) {
+    open();
+    gate_->certificates_were_read(Error{ErrorCode::kPermission, "open server.key"});
+    EXPECT_THAT(gate_->troubles(), testing::ElementsAre(HasSubstr("server.key")));
+    gate_->certificates_were_read(std::nullopt);
+    EXPECT_THAT(gate_->troubles(), testing::IsEmpty());
+}
+
 TEST_F(Gates, AFailedHandshakeIsTold) {
     open({.authentication = true});
     gate_->tls_refused("192.0.2.9:77", "certificate verify failed");

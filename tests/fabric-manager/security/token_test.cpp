@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "fabric-manager/security/authenticator.h"
 #include "fabric-manager/security/token_file.h"
@@ -54,6 +56,25 @@ TEST(Tokens, TheHeaderIsReadAsRfc6750Says) {
     for (const char* header : {"", "Bearer", "Bearer ", "Bearer  ", "Bearerabc", "Basic abc", "Bearer a b",
                                "Bearer a, Bearer b", "Bearer \x01"})
         EXPECT_FALSE(bearer_token(header)) << header;
+}
+
+// `sudo memtide-fabric-manager token ...` beside a manager that runs as a user of its own.
+TEST(TokenFile, WhatRootWritesBelongsToWhoeverTheFolderBelongsTo) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files to another user";
+    constexpr uid_t kService = 61'234;
+    const TempFolder folder;
+    ASSERT_EQ(::chown(folder.file("").c_str(), kService, kService), 0);
+    for (int i = 0; i < 2; ++i)
+        ASSERT_TRUE(edit_tokens(folder.file("tokens"), [](Tokens& tokens) -> Result<> {
+            tokens.push_back(record_of(make_token()));
+            return {};
+        }));
+    for (const char* name : {"tokens", "tokens.lock"}) {
+        struct stat status{};
+        ASSERT_EQ(::stat(folder.file(name).c_str(), &status), 0) << name;
+        EXPECT_EQ(status.st_uid, kService) << name;
+        EXPECT_EQ(status.st_mode & 0777, 0600u) << name;
+    }
 }
 
 TEST(TokenFile, WhatIsWrittenIsReadAgain) {

@@ -1,6 +1,7 @@
 #include "common/tls/authority.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <openssl/x509v3.h>
 
 #include "common/tls/ip_address.h"
+#include "common/tls/peer_certificate.h"
 
 namespace memtide::tls {
 namespace {
@@ -99,6 +101,23 @@ BioPtr reader(const std::string& text) {
 }
 
 }  // namespace
+
+Result<CertificateFacts> facts_of(const std::string& pem) {
+    const X509Ptr certificate(PEM_read_bio_X509(reader(pem).get(), nullptr, nullptr, nullptr));
+    std::tm ends{};
+    if (!certificate || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &ends) != 1) {
+        take_error();
+        return fail(ErrorCode::kInvalidArgument, "not a certificate in PEM");
+    }
+    CertificateFacts facts;
+    const ASN1_INTEGER* const serial = X509_get0_serialNumber(certificate.get());
+    for (int i = 0; i < serial->length; ++i) facts.serial += fmt::format("{:02x}", serial->data[i]);
+    facts.common_name = describe(certificate.get()).common_name;
+    if ((X509_get_extended_key_usage(certificate.get()) & XKU_SSL_CLIENT) != 0)
+        facts.use = CertificateRequest::Use::kClient;
+    facts.ends = std::chrono::system_clock::from_time_t(::timegm(&ends));
+    return facts;
+}
 
 Result<Authority> Authority::create(const std::string& common_name, std::chrono::seconds lifetime) {
     KeyPtr key = new_key();

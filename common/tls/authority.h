@@ -23,6 +23,16 @@ struct CertificateAndKey {
     std::string key;          // PEM, PKCS #8
 };
 
+// What a certificate is, of those that an Authority issues.
+struct CertificateFacts {
+    std::string serial;       // hexadecimal
+    std::string common_name;  // empty when there is none
+    CertificateRequest::Use use = CertificateRequest::Use::kServer;
+    std::chrono::system_clock::time_point ends;
+};
+// kInvalidArgument when it is no certificate in PEM. Thread safe.
+Result<CertificateFacts> facts_of(const std::string& pem);
+
 // A small certificate authority (ECDSA on P-256) for a rack that has no other. What it issues can be used for
 // one purpose only, so that no agent passes for a server.
 class Authority {

@@ -159,6 +159,36 @@ TEST_F(Security, ARevokedCertificateIsRefusedWithoutARestart) {
     EXPECT_TRUE(eventually([&] { return agent.get("/healthz").status == 0; }));
 }
 
+TEST_F(Security, ACertificateThatWasReplacedIsRevokedWithTheOthersOfItsName) {
+    run_secured();
+    for (const char* end : {".pem", ".key"})
+        std::filesystem::copy_file(certs(std::string("agent-host0") + end), certs(std::string("old") + end));
+    ok({MEMTIDE_FABRIC_MANAGER, "certs", "issue", certs(), "--agent", "host0"});
+    for (const char* end : {".pem", ".key"})
+        std::filesystem::copy_file(certs(std::string("agent-host0") + end), certs(std::string("new") + end));
+    const http::CredentialFiles old = files({}, "old");
+    const http::CredentialFiles current = files({}, "new");
+    const std::string desired = "/v1/hosts/host0/desired?timeout=0s";
+    EXPECT_EQ(client(old).get(desired).status, 200U);
+    EXPECT_EQ(client(current).get(desired).status, 200U);
+    EXPECT_THAT(ok({MEMTIDE_FABRIC_MANAGER, "certs", "list", certs()}),
+                AllOf(HasSubstr("replaced"), HasSubstr("in use"), Not(HasSubstr("revoked"))));
+    ok({MEMTIDE_FABRIC_MANAGER, "certs", "revoke", certs(), "host0"});
+    const auto refused = [&](const http::CredentialFiles& given) {
+        return client(given).get("/healthz").status == 0;  // the handshake fails
+    };
+    EXPECT_TRUE(eventually([&] { return refused(old) && refused(current); }));
+    EXPECT_EQ(client(files({}, "agent-host1")).get("/v1/hosts/host1/desired?timeout=0s").status, 200U);
+    // Once more does no harm, and a new one is as good as any.
+    ok({MEMTIDE_FABRIC_MANAGER, "certs", "revoke", certs(), "host0"});
+    ok({MEMTIDE_FABRIC_MANAGER, "certs", "issue", certs(), "--agent", "host0"});
+    EXPECT_TRUE(eventually([&] { return client(files({}, "agent-host0")).get(desired).status == 200U; }));
+    EXPECT_TRUE(refused(old));
+    const process::Output unknown = run({MEMTIDE_FABRIC_MANAGER, "certs", "revoke", certs(), "host9"});
+    EXPECT_EQ(unknown.exit.code, 1);
+    EXPECT_THAT(unknown.standard_error, AllOf(HasSubstr("host9"), HasSubstr("did you mean")));
+}
+
 TEST_F(Security, TokensComeAndGoWhileTheManagerRuns) {
     run_secured();
     const std::string file = token("viewer", {"viewer"});

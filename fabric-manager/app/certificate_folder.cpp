@@ -1,0 +1,224 @@
+#include "fabric-manager/app/certificate_folder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/file_owner.h"
+#include "common/base/ids.h"
+#include "common/base/nearest.h"
+#include "common/tls/ip_address.h"
+
+namespace memtide::fm {
+namespace {
+
+namespace fs = std::filesystem;
+using Use = tls::CertificateRequest::Use;
+
+constexpr const char* kIssued = "issued";
+constexpr const char* kRevoked = "revoked";
+
+// In place of what is there, at once.
+Result<> write_file(const fs::path& path, const std::string& text, mode_t mode) {
+    const std::string fresh = path.string() + ".new";
+    const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0) return fail_errno("create", fresh, errno);
+    if (auto given = give_to_owner_of(fd, fresh, path.string()); !given) {
+        ::close(fd);
+        ::unlink(fresh.c_str());
+        return given;
+    }
+    const bool written = ::fchmod(fd, mode) == 0 &&
+                         ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                         ::fsync(fd) == 0;
+    const int error = errno;
+    ::close(fd);
+    if (!written) return fail_errno("write", fresh, error);
+    if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno("put in place", path.string(), errno);
+    return {};
+}
+
+Result<> write_and_tell(const fs::path& path, const std::string& text, mode_t mode) {
+    if (auto written = write_file(path, text, mode); !written) return written;
+    fmt::print("{}\n", path.string());
+    return {};
+}
+
+Result<std::string> read_file(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return fail_errno("open", path.string(), errno);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+Result<> make_folder(const fs::path& folder) {
+    if (::mkdir(folder.c_str(), 0750) != 0)
+        return errno == EEXIST ? Result<>{} : fail_errno("create the folder", folder.string(), errno);
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return fail_errno("open", folder.string(), errno);
+    auto given = give_to_owner_of_folder(fd, fs::absolute(folder).lexically_normal().string());
+    ::close(fd);
+    return given;
+}
+
+Result<> write_pair(const fs::path& folder, const std::string& name, const tls::CertificateAndKey& pair) {
+    // The key first: a manager that reads both meanwhile then finds a pair that does not fit, and waits.
+    if (auto written = write_and_tell(folder / (name + ".key"), pair.key, 0600); !written) return written;
+    return write_and_tell(folder / (name + ".pem"), pair.certificate, 0644);
+}
+
+std::string file_of(const tls::CertificateFacts& facts) {
+    return facts.use == Use::kServer ? "server.pem" : "agent-" + facts.common_name + ".pem";
+}
+
+}  // namespace
+
+Result<CertificateFolder> CertificateFolder::create(const fs::path& folder, std::chrono::seconds lifetime) {
+    if (auto made = make_folder(folder); !made) return std::unexpected(made.error());
+    if (fs::exists(folder / "ca.pem") || fs::exists(folder / "ca.key"))
+        return fail(ErrorCode::kAlreadyExists,
+                    fmt::format("there is a CA in {} already; `certs issue {}` issues more of it",
+                                folder.string(), folder.string()));
+    auto authority = tls::Authority::create("Memtide rack CA", lifetime);
+    if (!authority) return std::unexpected(authority.error());
+    const auto pem = authority->pem();
+    if (!pem) return std::unexpected(pem.error());
+    if (auto written = write_pair(folder, "ca", *pem); !written) return std::unexpected(written.error());
+    return CertificateFolder(folder, *std::move(authority));
+}
+
+Result<CertificateFolder> CertificateFolder::open(const fs::path& folder) {
+    auto certificate = read_file(folder / "ca.pem");
+    if (!certificate) return std::unexpected(certificate.error());
+    auto key = read_file(folder / "ca.key");
+    if (!key) return std::unexpected(key.error());
+    auto authority = tls::Authority::from_pem({*std::move(certificate), *std::move(key)});
+    if (!authority) return std::unexpected(std::move(authority.error()).with_context(folder.string()));
+    return CertificateFolder(folder, *std::move(authority));
+}
+
+Result<> CertificateFolder::keep(const char* where, const std::string& pem) const {
+    const auto facts = tls::facts_of(pem);
+    if (!facts) return std::unexpected(facts.error());
+    if (auto made = make_folder(folder_ / where); !made) return made;
+    return write_file(folder_ / where / (facts->serial + ".pem"), pem, 0644);
+}
+
+Result<> CertificateFolder::put(const std::string& name, const tls::CertificateRequest& request) const {
+    const auto issued = authority_.issue(request);
+    if (!issued) return std::unexpected(issued.error());
+    // Folders of before do not have what they issued anywhere else. Something that is no certificate could
+    // not be revoked anyway.
+    const auto replaced = read_file(folder_ / (name + ".pem"));
+    if (replaced && tls::facts_of(*replaced))
+        if (auto kept = keep(kIssued, *replaced); !kept) return kept;
+    // Before anybody can have it.
+    if (auto kept = keep(kIssued, issued->certificate); !kept) return kept;
+    return write_pair(folder_, name, *issued);
+}
+
+Result<> CertificateFolder::issue_server(const std::vector<std::string>& names,
+                                         std::chrono::seconds lifetime) const {
+    tls::CertificateRequest request;
+    request.common_name = "memtide-fabric-manager";
+    request.ends = lifetime;
+    for (const std::string& name : names)
+        (tls::is_ip_address(name) ? request.addresses : request.dns_names).push_back(name);
+    return put("server", request);
+}
+
+Result<> CertificateFolder::issue_agent(const std::string& host, std::chrono::seconds lifetime) const {
+    if (auto good = check_name(host); !good)
+        return std::unexpected(std::move(good.error()).with_context(fmt::format("host \"{}\"", host)));
+    tls::CertificateRequest request;
+    request.common_name = host;
+    request.dns_names = {host};
+    request.use = Use::kClient;
+    request.ends = lifetime;
+    return put("agent-" + host, request);
+}
+
+Result<std::vector<CertificateFolder::Entry>> CertificateFolder::entries() const {
+    std::vector<Entry> all;
+    std::set<std::string> revoked;
+    const auto read_all = [&](const fs::path& folder, const char* where) -> Result<> {
+        std::error_code absent;
+        for (const auto& file : fs::directory_iterator(folder, absent)) {
+            const std::string name = file.path().filename().string();
+            if (!name.ends_with(".pem")) continue;
+            if (where == nullptr && name != "server.pem" && !name.starts_with("agent-")) continue;
+            auto pem = read_file(file.path());
+            if (!pem) return std::unexpected(pem.error());
+            auto facts = tls::facts_of(*pem);
+            if (!facts)
+                return std::unexpected(std::move(facts.error()).with_context(file.path().string()));
+            if (where == kRevoked) revoked.insert(facts->serial);
+            const auto same = std::ranges::find_if(
+                all, [&](const Entry& one) { return one.facts.serial == facts->serial; });
+            const bool in_use = where == nullptr && name == file_of(*facts);
+            if (same == all.end()) {
+                all.push_back({*std::move(facts), in_use, false, *std::move(pem)});
+            }
+        }
+        return {};
+    };
+    for (const auto& [folder, where] :
+         {std::pair{folder_, static_cast<const char*>(nullptr)}, {folder_ / kIssued, kIssued},
+          {folder_ / kRevoked, kRevoked}})
+        if (auto read = read_all(folder, where); !read) return std::unexpected(read.error());
+    for (Entry& one : all) one.revoked = revoked.contains(one.facts.serial);
+    std::ranges::sort(all, {}, [](const Entry& one) {
+        return std::tuple(one.facts.common_name, one.facts.ends, one.facts.serial);
+    });
+    return all;
+}
+
+Result<std::size_t> CertificateFolder::revoke_agent(const std::string& host) const {
+    if (auto good = check_name(host); !good) return std::unexpected(good.error());
+    const auto all = entries();
+    if (!all) return std::unexpected(all.error());
+    std::set<std::string, std::less<>> agents;
+    std::size_t count = 0;
+    const auto now = std::chrono::system_clock::now();
+    for (const Entry& one : *all) {
+        if (one.facts.use != Use::kClient) continue;
+        agents.insert(one.facts.common_name);
+        if (one.facts.common_name != host || one.facts.ends <= now) continue;
+        if (!one.revoked) {
+            if (auto kept = keep(kRevoked, one.pem); !kept) return std::unexpected(kept.error());
+            ++count;
+        }
+        std::error_code absent;
+        fs::remove(folder_ / kIssued / (one.facts.serial + ".pem"), absent);
+        if (!one.in_use) continue;
+        fs::remove(folder_ / file_of(one.facts), absent);
+        fs::remove(folder_ / ("agent-" + host + ".key"), absent);
+    }
+    if (agents.contains(host)) return count;
+    const std::string_view near = nearest_name(host, agents);
+    return fail(ErrorCode::kNotFound,
+                fmt::format("{} has issued no certificate to the agent of {}{}", folder_.string(), host,
+                            near.empty() ? std::string("; `certs list` has all that it issued")
+                                         : fmt::format("; did you mean {}?", near)));
+}
+
+Result<> CertificateFolder::write_list(std::chrono::seconds lifetime) const {
+    const auto all = entries();
+    if (!all) return std::unexpected(all.error());
+    std::vector<std::string> revoked;
+    for (const Entry& one : *all)
+        if (one.revoked) revoked.push_back(one.pem);
+    const auto list = authority_.revoke(revoked, lifetime);
+    if (!list) return std::unexpected(list.error());
+    return write_and_tell(folder_ / "crl.pem", *list, 0644);
+}
+
+}  // namespace memtide::fm

@@ -185,13 +185,17 @@ class Opening {
         const std::optional<HistoryPosition> snapshot = position_of(paths_.snapshot());
         if (!snapshot)
             return refuse(
-                fmt::format("{}; there is no usable snapshot {} to recover from", reason, paths_.snapshot()));
+                fmt::format("{}; there is no usable snapshot {} to recover from", reason, paths_.snapshot()),
+                RecoverHelps::kNo);
         Result<LogScan> scan = scan_log(paths_, snapshot->generation, snapshot->entry);
         if (!scan) return std::unexpected(scan.error());
         const std::uint64_t last = scan->last_without_gap(snapshot->entry);
         const std::optional<std::string> lost = lost_by_rebuild(*scan, *snapshot, last);
         if (lost && !options_.recover) return refuse(reason + "; " + *lost);
-        if (Result<> ok = fill(fresh, *scan, last); !ok) return ok;
+        if (Result<> ok = fill(fresh, *scan, last); !ok) {
+            remove_database(fresh);
+            return ok;
+        }
         if (Result<> ok = rename_durably(fresh, paths_.recovering()); !ok) return ok;
         const Result<std::string> aside = set_aside(paths_.database_files(), "damaged-" + time_stamp());
         if (!aside) return std::unexpected(aside.error());
@@ -227,19 +231,25 @@ class Opening {
     }
 
     Result<> fill(const std::string& fresh, const LogScan& scan, std::uint64_t last) {
-        std::error_code absent;
-        for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(fresh + suffix, absent);
+        remove_database(fresh);
         if (Result<> ok = copy_file(paths_.snapshot(), fresh); !ok) return ok;
         SqliteOptions options = options_;
         options.path = fresh;
         Result<std::unique_ptr<Database>> database = open_connection(options);
         if (!database) return std::unexpected(database.error());
         if (Result<> ok = check_database(**database); !ok)
-            return refuse("the snapshot is damaged too: " + ok.error().message);
-        if (Result<> ok = replay(**database, scan, last); !ok) return refuse(ok.error().message);
+            return refuse("the snapshot is damaged too: " + ok.error().message, RecoverHelps::kNo);
+        if (Result<> ok = replay(**database, scan, last); !ok)
+            return refuse(ok.error().message, RecoverHelps::kNo);
         if (Result<> ok = (*database)->execute("PRAGMA wal_checkpoint(TRUNCATE)"); !ok) return ok;
         database->reset();
         return sync_file(fresh);
+    }
+
+    static void remove_database(const std::string& path) {
+        std::error_code absent;
+        for (const char* suffix : {"", "-wal", "-shm", "-journal"})
+            std::filesystem::remove(path + suffix, absent);
     }
 
     bool has_log(const LogScan& scan) const { return scan.foreign.size() < paths_.logs().size(); }
@@ -258,12 +268,17 @@ class Opening {
         return *position;
     }
 
-    std::unexpected<Error> refuse(const std::string& what) const {
+    // Whether a start with --recover would go on where this one ends.
+    enum class RecoverHelps { kYes, kNo };
+    std::unexpected<Error> refuse(const std::string& what, RecoverHelps helps = RecoverHelps::kYes) const {
         return fail(ErrorCode::kProtocol,
-                    fmt::format("{}. Restore a backup (memtide-fabric-manager restore), or start once with "
-                                "--recover to go on with what is left, or move {}* away to start with an "
-                                "empty state; memory that is bound is adopted then. {}",
-                                what, paths_.database, kChapter));
+                    fmt::format("{}. Restore a backup (memtide-fabric-manager restore), or {}move {}* away to "
+                                "start with an empty state; memory that is bound is adopted then. {}",
+                                what,
+                                options_.recover || helps == RecoverHelps::kNo
+                                    ? ""
+                                    : "start once with --recover to go on with what is left, or ",
+                                paths_.database, kChapter));
     }
 
     const SqliteOptions& options_;

@@ -206,6 +206,20 @@ TEST_F(Recovery, WithoutASnapshotDamageIsRefused) {
     std::filesystem::remove(options.path + ".snapshot");
     flip_in(options.path, "\"id\":\"c-42\"");
     EXPECT_NE(refusal().find("no usable snapshot"), std::string::npos) << refusal();
+    EXPECT_EQ(refusal().find("--recover"), std::string::npos) << refusal();
+}
+
+TEST_F(Recovery, RecoverThatIsRefusedDoesNotAdviseItselfAndLeavesNothingBehind) {
+    make();
+    flip_in(options.path, "\"id\":\"c-42\"");
+    flip_in(options.path + ".snapshot", "\"id\":\"c-2\"");
+    for (const bool recover : {false, true}) {
+        options.recover = recover;
+        EXPECT_NE(refusal().find("snapshot is damaged too"), std::string::npos) << refusal();
+        EXPECT_EQ(refusal().find("--recover"), std::string::npos) << refusal();
+    }
+    for (const auto& one : std::filesystem::directory_iterator(folder))
+        EXPECT_EQ(one.path().string().find(".draft"), std::string::npos) << one.path();
 }
 
 TEST_F(Recovery, ADamagedSnapshotIsSeenToo) {

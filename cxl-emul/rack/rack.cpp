@@ -337,7 +337,9 @@ asio::awaitable<void> Rack::clean_bindings(std::string host) {
 
 asio::awaitable<Result<json::object>> Rack::bind(std::string host, unsigned vppb, std::string device) {
     auto state = state_;
-    auto from = find_device(state->options.topology, device);
+    if (!state->options.topology.find_host(HostId(host)))
+        co_return std::unexpected(no_such_host(state->options.topology, host));
+    auto from = find_device(state->options.topology, device, host);
     if (!from) co_return std::unexpected(from.error());
     auto to = find_vcs(state->options.topology, host, from->in);
     if (!to) co_return std::unexpected(to.error());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -22,7 +24,9 @@ Bytes window_size(const HostConfig& host, const std::vector<const SwitchConfig*>
 std::string device_names(const Topology& topology) {
     std::vector<std::string> names;
     for (const auto& in : topology.switches) {
-        for (const auto& device : in.devices) names.push_back(device.name.value);
+        for (const auto& device : in.devices)
+            if (std::ranges::find(names, device.name.value) == names.end())  // heads at several switches
+                names.push_back(device.name.value);
     }
     return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -80,32 +84,101 @@ Result<HostPlan> plan_host(const Topology& topology, const HostConfig& host, con
     return plan;
 }
 
-Result<DevicePlace> find_device(const Topology& topology, const std::string& name) {
+namespace {
+
+// A port of a device; one with several heads has several, in one or several switches.
+struct DevicePort {
+    const SwitchConfig* in = nullptr;
+    const PortConfig* port = nullptr;
+};
+
+std::vector<DevicePort> ports_of(const Topology& topology, const DeviceId& device) {
+    std::vector<DevicePort> found;
+    for (const auto& in : topology.switches)
+        for (const auto& port : in.ports)
+            if (port.device == device) found.push_back({&in, &port});
+    return found;
+}
+
+std::optional<std::uint16_t> number_in(std::string_view text, std::size_t below) {
+    std::uint16_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number >= below) return std::nullopt;
+    return number;
+}
+
+// "mhd0:3, mhd0:4": what the host reaches of the device; empty when that is nothing.
+std::string reached_by(const DeviceConfig& device, const std::vector<DevicePort>& ports,
+                       const std::string& host) {
+    std::string text;
+    for (const auto& [in, port] : ports) {
+        if (in->vcs_of(HostId(host)) == nullptr) continue;
+        for (std::size_t ld = 0; ld < device.lds.size(); ++ld)
+            if (device.is_at_head(ld, port->head) && device.lds[ld] > Bytes{})
+                text += fmt::format("{}{}:{}", text.empty() ? "" : ", ", device.name.value, ld);
+    }
+    return text;
+}
+
+Result<DevicePlace> at_head(const Topology& topology, const DeviceConfig& device, std::uint16_t ld,
+                            const std::string& name, const std::string& host) {
+    const auto ports = ports_of(topology, device.name);
+    const auto at = std::ranges::find_if(
+        ports, [&](const DevicePort& one) { return device.is_at_head(ld, one.port->head); });
+    if (at == ports.end())
+        return fail(ErrorCode::kConflict, fmt::format("the head of {} is at no port", name));
+    const bool sld = device.kind == DeviceKind::kSld;
+    const DevicePlace place{at->in, at->port->id, sld ? std::uint16_t{0xffff} : ld};
+    if (!device.is_multi_headed() || host.empty() || at->in->vcs_of(HostId(host)) != nullptr) return place;
+    const std::string reached = reached_by(device, ports, host);
+    return fail(ErrorCode::kConflict,
+                fmt::format("{} is behind head {} of {}, at port {} of {}, where {} is not attached; {}",
+                            name, at->port->head, device.name.value, at->port->id, at->in->name.value, host,
+                            reached.empty() ? "no head of the device is where it is"
+                                            : "it reaches " + reached));
+}
+
+// Which head of a multi-headed SLD: one that the host is attached to, else the first.
+std::uint16_t head_near(const Topology& topology, const DeviceConfig& device, const std::string& host) {
+    const auto ports = ports_of(topology, device.name);
+    const auto near = std::ranges::find_if(
+        ports, [&](const DevicePort& one) { return one.in->vcs_of(HostId(host)) != nullptr; });
+    const std::uint8_t head = near == ports.end() ? ports.front().port->head : near->port->head;
+    for (std::uint16_t ld = 0; ld < device.lds.size(); ++ld)
+        if (device.is_at_head(ld, head)) return ld;
+    return 0;
+}
+
+}  // namespace
+
+Result<DevicePlace> find_device(const Topology& topology, const std::string& name, const std::string& host) {
     const auto colon = name.find(':');
     const auto device_name = name.substr(0, colon);
+    const auto text = colon == std::string::npos ? std::string() : name.substr(colon + 1);
     for (const auto& in : topology.switches) {
         const auto* device = in.device(DeviceId(device_name));
         if (!device) continue;
-        const auto port =
-            std::ranges::find_if(in.ports, [&](const PortConfig& p) { return p.device == device->name; });
-        if (port == in.ports.end())
+        if (ports_of(topology, device->name).empty())
             return fail(ErrorCode::kConflict,
                         fmt::format("{} is on no port of {}", device_name, in.name.value));
-        if (device->kind == DeviceKind::kSld) {
-            if (colon != std::string::npos)
-                return fail(ErrorCode::kInvalidArgument,
-                            fmt::format("{} is an SLD: it has no LDs", device_name));
-            return DevicePlace{&in, port->id, 0xffff};
-        }
-        const auto text = colon == std::string::npos ? std::string() : name.substr(colon + 1);
-        std::uint16_t ld = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ld);
-        if (error != std::errc() || end != text.data() + text.size() || ld >= device->lds.size()) {
+        const auto number = number_in(text, device->lds.size());
+        if (device->kind == DeviceKind::kMld) {
+            if (number) return at_head(topology, *device, *number, name, host);
             return fail(ErrorCode::kInvalidArgument,
                         fmt::format("{} is an MLD: give one of its LDs, {}:0 to {}:{}", device_name,
                                     device_name, device_name, device->lds.size() - 1));
         }
-        return DevicePlace{&in, port->id, ld};
+        if (colon == std::string::npos)
+            return at_head(topology, *device,
+                           device->is_multi_headed() ? head_near(topology, *device, host) : std::uint16_t{0},
+                           name, host);
+        if (!device->is_multi_headed())
+            return fail(ErrorCode::kInvalidArgument,
+                        fmt::format("{} is an SLD: it has no LDs", device_name));
+        if (number) return at_head(topology, *device, *number, name, host);
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{} has one LD at each head: give one of {}:0 to {}:{}, or none", device_name,
+                                device_name, device_name, device->lds.size() - 1));
     }
     return std::unexpected(no_such_device(topology, device_name));
 }

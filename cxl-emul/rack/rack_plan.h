@@ -32,8 +32,11 @@ struct DevicePlace {
     std::uint8_t port = 0;
     std::uint16_t ld = 0xffff;
 };
-// kInvalidArgument and kNotFound say what is wrong with `name` and what there is.
-Result<DevicePlace> find_device(const Topology& topology, const std::string& name);
+// Of a multi-headed device it is where the head of the LD is; a head of a multi-headed SLD is the one where
+// `host` is attached, or "sld0:1". kInvalidArgument, kConflict and kNotFound say what is wrong with `name` and
+// what there is; so when `host` does not reach that head.
+Result<DevicePlace> find_device(const Topology& topology, const std::string& name,
+                                const std::string& host = {});
 
 // The VCS of a host in a switch, or in the only switch that it has one in (`in` null).
 struct VcsPlace {

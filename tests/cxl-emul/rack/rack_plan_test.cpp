@@ -90,6 +90,42 @@ TEST(FindDevice, WhatNoSwitchHasCannotBeBound) {
               "no device named mld0; no switch of this topology has any");
 }
 
+TEST(FindDevice, AnLdOfAMultiHeadedDeviceIsWhereItsHeadIs) {
+    const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/two-switches-one-mhd.yaml").value();
+    const auto first = find_device(topology, "mhd0:1", "host0").value();
+    EXPECT_EQ(first.in->name.value, "switch0");
+    EXPECT_EQ(first.ld, 1);
+    const auto second = find_device(topology, "mhd0:3", "host1").value();
+    EXPECT_EQ(second.in->name.value, "switch1");
+    EXPECT_EQ(second.port, 2);
+    EXPECT_EQ(second.ld, 3);
+    EXPECT_EQ(find_vcs(topology, "host1", second.in)->vcs, 0);
+}
+
+TEST(FindDevice, AnLdOfTheWrongHeadIsRefusedWithWhatTheHostReaches) {
+    const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/two-switches-one-mhd.yaml").value();
+    EXPECT_EQ(find_device(topology, "mhd0:0", "host1").error().message,
+              "mhd0:0 is behind head 0 of mhd0, at port 2 of switch0, where host1 is not attached; it reaches "
+              "mhd0:3, mhd0:4");
+    EXPECT_THAT(find_device(topology, "mhd0:6", "host1").error().message, HasSubstr("mhd0:0 to mhd0:5"));
+}
+
+TEST(FindDevice, AHeadOfAMultiHeadedSldIsTheOneWhereTheHostIs) {
+    auto topology = load_topology(MEMTIDE_CONFIG "/topologies/two-switches-one-mhd.yaml").value();
+    for (auto& in : topology.switches)
+        for (auto& device : in.devices) {
+            device.kind = DeviceKind::kSld;
+            device.lds = {gibibytes(1), gibibytes(1)};
+            device.ld_heads = {0, 1};
+        }
+    const auto place = find_device(topology, "mhd0", "host1").value();
+    EXPECT_EQ(place.in->name.value, "switch1");
+    EXPECT_EQ(place.ld, 0xffff);
+    EXPECT_EQ(find_device(topology, "mhd0:1", "host1")->in->name.value, "switch1");
+    EXPECT_THAT(find_device(topology, "mhd0:0", "host1").error().message, HasSubstr("not attached"));
+    EXPECT_THAT(find_device(topology, "mhd0:2", "host1").error().message, HasSubstr("mhd0:0 to mhd0:1"));
+}
+
 TEST(FindVcs, HostThatIsNotThereIsNotFound) {
     const auto topology = demo();
     EXPECT_EQ(find_vcs(topology, "host1", nullptr)->vcs, 1);

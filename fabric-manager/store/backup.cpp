@@ -1,11 +1,17 @@
 #include "fabric-manager/store/backup.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "common/base/file_owner.h"
 #include "fabric-manager/store/entry_log.h"
 #include "fabric-manager/store/files.h"
 #include "fabric-manager/store/opening.h"
@@ -26,19 +32,46 @@ void remove_database(const std::string& path) {
         std::filesystem::remove(path + suffix, absent);
 }
 
+// Owner and mode as those of what it replaces.
+Result<> take_place_of(const std::string& fresh, const std::string& replaced) {
+    const Result<File> file = open_file(fresh, O_RDWR);
+    if (!file) return std::unexpected(file.error());
+    if (Result<> given = give_to_owner_of(file->fd(), fresh, replaced); !given) return given;
+    struct stat status{};
+    if (::stat(replaced.c_str(), &status) == 0 && ::fchmod(file->fd(), status.st_mode & 0777) != 0)
+        return std::unexpected(file_error("set the mode of", fresh, errno));
+    return {};
+}
+
 std::string facts(Database& database) {
     const Result<std::int64_t> compositions = database.query_number("SELECT count(*) FROM compositions");
     const Result<std::int64_t> events = database.query_number("SELECT count(*) FROM events");
     return fmt::format("{} compositions, {} events", compositions.value_or(0), events.value_or(0));
 }
 
+Result<std::string> read_beginning(const std::string& path, std::size_t size) {
+    const Result<File> file = open_file(path, O_RDONLY);
+    if (!file) return std::unexpected(file.error());
+    std::string bytes(size, '\0');
+    const ssize_t got = ::pread(file->fd(), bytes.data(), size, 0);
+    if (got < 0) return std::unexpected(file_error("read", path, errno));
+    bytes.resize(static_cast<std::size_t>(got));
+    return bytes;
+}
+
 // Opens a copy, takes it to this version and reads all of it.
 Result<std::unique_ptr<Database>> open_copy(const std::string& path) {
+    constexpr std::string_view kMagic("SQLite format 3", 16);  // the NUL behind it, too
+    const Result<std::string> begin = read_beginning(path, kMagic.size());
+    if (!begin) return std::unexpected(begin.error());
+    if (*begin != kMagic)
+        return fail(ErrorCode::kInvalidArgument,
+                    begin->empty() ? "it is empty, and no backup of a state file"
+                                   : "it is no backup of a state file; `memtide-fabric-manager backup` makes them");
     Result<std::unique_ptr<Database>> database = Database::open(path, Database::Create::kNever);
     if (!database) return database;
     const Result<std::int64_t> tables = (*database)->query_number("SELECT count(*) FROM sqlite_master");
     if (!tables) return std::unexpected(tables.error());
-    if (*tables == 0) return fail(ErrorCode::kInvalidArgument, path + " is empty; it is no backup");
     if (Result<> ok = prepare_schema(**database); !ok) return std::unexpected(ok.error());
     if (Result<> ok = check_database(**database); !ok) return std::unexpected(ok.error());
     return database;
@@ -128,7 +161,8 @@ Result<std::string> restore_state(const std::string& state, const std::string& i
     remove_database(draft);
     if (Result<> ok = copy_file(in, draft); !ok) return std::unexpected(ok.error());
     std::string told;
-    Result<> ready = prepare_for_restore(draft, told);
+    Result<> ready = take_place_of(draft, state);
+    if (ready) ready = prepare_for_restore(draft, told);
     if (ready) ready = sync_file(draft);
     if (!ready) {
         remove_database(draft);

@@ -8,6 +8,7 @@
 #include "cli/commands/inventory.h"
 #include "cli/commands/rack.h"
 #include "common/daemon/exit_code.h"
+#include "common/usage/explain.h"
 
 namespace memtide::cli {
 namespace {

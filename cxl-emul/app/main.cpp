@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/daemon/exit_code.h"
+#include "common/usage/explain.h"
 #include "cxl-emul/app/hosts_command.h"
 #include "cxl-emul/app/switch_command.h"
 #include "cxl-emul/rack/commands.h"
@@ -13,8 +14,8 @@
 // chosen.
 int main(int argc, char** argv) {
     using namespace memtide;
-    CLI::App app{"Emulates CXL switches and, with QEMU, the hosts behind them"};
-    app.set_version_flag("--version", MEMTIDE_VERSION);
+    CLI::App app{"Emulates CXL switches and, with QEMU, the hosts behind them", "memtide-cxl-emul"};
+    app.set_version_flag("--version", "memtide-cxl-emul " MEMTIDE_VERSION);
     app.require_subcommand(1);
     std::function<int()> chosen;
     emul::add_switch_command(app, chosen);
@@ -24,7 +25,7 @@ int main(int argc, char** argv) {
         app.parse(argc, argv);
         return chosen();
     } catch (const CLI::ParseError& e) {
-        return app.exit(e) == 0 ? daemon::kExitOk : daemon::kExitUsage;
+        return end_of_parsing(app, e);
     } catch (const std::exception& e) {
         std::cerr << "memtide-cxl-emul: " << e.what() << '\n';
         return daemon::kExitFailure;

@@ -26,6 +26,7 @@
 #include "fabric-manager/fmapi/meter.h"
 #include "fabric-manager/rest/api.h"
 #include "fabric-manager/security/gate.h"
+#include "fabric-manager/security/token_file.h"
 #include "fabric-manager/store/backup.h"
 #include "fabric-manager/store/store.h"
 
@@ -142,6 +143,31 @@ Result<> run(const AppConfig& config, bool recover) {
     return {};
 }
 
+// What the configuration names, as far as that can be known without changing anything.
+int check_files(const AppConfig& config, const std::string& name) {
+    std::string wrong;
+    const auto add = [&](const Error& error) { wrong += fmt::format("{}: {}\n", name, error.message); };
+    if (const auto folder = check_state_folder(config); !folder) add(folder.error());
+    if (const auto tls = open_tls(config); !tls) add(tls.error());
+    if (config.security.gate.authentication) {
+        const std::string& path = config.security.gate.tokens;
+        if (const auto tokens = load_tokens(path); !tokens)
+            add(tokens.error());
+        else if (tokens->empty())
+            std::fputs(fmt::format("{}: there are no tokens in {} yet; `memtide-fabric-manager token create` "
+                                   "makes them\n",
+                                   name, path)
+                           .c_str(),
+                       stderr);
+    }
+    if (wrong.empty()) {
+        std::fputs((name + ": ok\n").c_str(), stdout);
+        return daemon::kExitOk;
+    }
+    std::fputs(wrong.c_str(), stderr);
+    return daemon::kExitUsage;
+}
+
 int copy_state(const AppConfig& config, const Options& options) {
     const Result<std::string> done = options.task == Task::kBackup
                                          ? backup_state(config.state, options.backup_file)
@@ -157,10 +183,7 @@ int main_with(const Options& options) {
         std::fputs((config.error().message + "\n").c_str(), stderr);
         return daemon::kExitUsage;
     }
-    if (options.task == Task::kCheckConfig) {
-        std::fputs((options.config + ": good\n").c_str(), stdout);
-        return daemon::kExitOk;
-    }
+    if (options.task == Task::kCheckConfig) return check_files(*config, options.config);
     log::set_level(config->log_level);
     log::set_format(config->log_format);
     daemon::ignore_sigpipe();

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "common/daemon/daemon.h"
+#include "common/usage/explain.h"
 #include "fabric-manager/app/certs_command.h"
 #include "fabric-manager/app/token_command.h"
 
@@ -17,7 +17,8 @@ std::variant<Options, int> parse_options(int argc, const char* const* argv) {
     bool check_config = false;
     app.add_option("-c,--config", options.config, "Configuration file (YAML)");
     app.add_flag("--check-config", check_config,
-                 "Only say what is wrong with the configuration; exit code 2 when something is");
+                 "Only say what is wrong with the configuration and the files that it names; exit code 2 when "
+                 "something is");
     app.add_flag("--recover", options.recover,
                  "Start with what is left of a damaged state file although something is lost");
     CLI::App* const backup = app.add_subcommand(
@@ -39,7 +40,7 @@ std::variant<Options, int> parse_options(int argc, const char* const* argv) {
         app.parse(argc, argv);
         if (!options.command && options.config.empty()) throw CLI::RequiredError("--config");
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? daemon::kExitOk : daemon::kExitUsage;
+        return end_of_parsing(app, error);
     }
     if (check_config) options.task = Task::kCheckConfig;
     if (backup->parsed()) options.task = Task::kBackup;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -11,8 +14,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "common/base/file_owner.h"
+#include "common/base/nearest.h"
 #include "common/base/table.h"
 #include "common/daemon/exit_code.h"
+#include "common/usage/explain.h"
 #include "fabric-manager/app/config.h"
 #include "fabric-manager/app/exit_with.h"
 #include "fabric-manager/rest/text.h"
@@ -38,15 +44,52 @@ int usage(const std::string& what) {
     return daemon::kExitUsage;
 }
 
-// Where the tokens are: --tokens, or what the configuration says.
-Result<std::string> tokens_path(const TokenOptions& options) {
-    if (!options.tokens.empty()) return options.tokens;
-    const auto config = load_config(options.config);
+// Where the tokens are, and whose they may be: by --tokens nothing is known of that.
+struct Surroundings {
+    std::string tokens;
+    std::optional<AppConfig> config;
+};
+
+Result<Surroundings> surroundings(const TokenOptions& options) {
+    if (!options.tokens.empty()) return Surroundings{options.tokens, {}};
+    auto config = load_config(options.config);
     if (!config) return std::unexpected(config.error());
-    if (config->security.gate.authentication) return config->security.gate.tokens;
-    return fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} has no section \"authentication\": tokens would mean nothing", options.config));
+    if (!config->security.gate.authentication)
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} has no section \"authentication\": tokens would mean nothing", options.config));
+    std::string tokens = config->security.gate.tokens;
+    return Surroundings{std::move(tokens), *std::move(config)};
+}
+
+Result<std::string> tokens_path(const TokenOptions& options) {
+    auto found = surroundings(options);
+    if (!found) return std::unexpected(std::move(found.error()));
+    return std::move(found->tokens);
+}
+
+using Names = std::set<std::string, std::less<>>;
+
+Result<> check_known(const char* kind, const std::string& name, const Names& known,
+                     const std::string& config) {
+    if (known.contains(name)) return {};
+    const std::string_view near = nearest_name(name, known);
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} has no {} \"{}\"{}", config, kind, name,
+                            near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near)));
+}
+
+// A token of somebody whom the manager does not know is a mistyped one. Without a section "tenants" any name
+// is a tenant's.
+Result<> check_whose(const TokenOptions& options, const std::optional<AppConfig>& config) {
+    if (!config) return {};
+    Names tenants;
+    for (const auto& [name, quota] : config->manager.tenants) tenants.insert(name);
+    if (!options.tenant.empty() && !tenants.empty())
+        if (auto known = check_known("tenant", options.tenant, tenants, options.config); !known) return known;
+    Names hosts;
+    for (const ManagerHost& host : config->manager.hosts) hosts.insert(host.id.value);
+    return options.host.empty() ? Result<>{} : check_known("host", options.host, hosts, options.config);
 }
 
 Result<TokenRecord> wanted(const TokenOptions& options, const NewToken& token) {
@@ -57,7 +100,10 @@ Result<TokenRecord> wanted(const TokenOptions& options, const NewToken& token) {
     record.created = std::chrono::system_clock::now();
     const auto role = parse_role(options.role);
     if (!role)
-        return fail(ErrorCode::kInvalidArgument, "--role must be admin, operator, viewer, tenant or agent");
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("--role must be admin, operator, viewer, tenant or agent, not \"{}\"{}",
+                                options.role,
+                                did_you_mean(options.role, {"admin", "operator", "viewer", "tenant", "agent"})));
     record.role = *role;
     const auto need = [](const char* option, const std::string& value, bool needed) -> Result<> {
         if (needed == value.empty())
@@ -83,6 +129,11 @@ Result<TokenRecord> wanted(const TokenOptions& options, const NewToken& token) {
 Result<> write_private(const std::string& path, std::string_view text) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return fail_errno("create", path, errno);
+    if (auto given = give_to_owner_of_folder(fd, path); !given) {
+        ::close(fd);
+        ::unlink(path.c_str());
+        return given;
+    }
     const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     const int error = errno;
     ::close(fd);
@@ -90,16 +141,18 @@ Result<> write_private(const std::string& path, std::string_view text) {
 }
 
 int create(const TokenOptions& options) {
-    const auto path = tokens_path(options);
-    if (!path) return usage(path.error().message);
+    const auto where = surroundings(options);
+    if (!where) return usage(where.error().message);
+    const std::string& path = where->tokens;
     const NewToken token = make_token();
     auto record = wanted(options, token);
     if (!record) return usage(record.error().message);
+    if (const auto known = check_whose(options, where->config); !known) return usage(known.error().message);
     // First the file: a token that nobody has could only be revoked again.
     if (!options.out.empty())
         if (const auto written = write_private(options.out, token.text + "\n"); !written)
             return exit_with(written.error());
-    const auto added = edit_tokens(*path, [&](Tokens& tokens) -> Result<> {
+    const auto added = edit_tokens(path, [&](Tokens& tokens) -> Result<> {
         tokens.push_back(*std::move(record));
         return {};
     });
@@ -108,7 +161,7 @@ int create(const TokenOptions& options) {
         return exit_with(added.error());
     }
     if (options.out.empty()) fmt::print("{}\n", token.text);
-    fmt::print(stderr, "token {} is in {}{}\n", token.id, *path,
+    fmt::print(stderr, "token {} is in {}{}\n", token.id, path,
                options.out.empty() ? "; its text is shown this once" : "; its text in " + options.out);
     return daemon::kExitOk;
 }

@@ -103,7 +103,7 @@ std::span<const ProblemRow> problem_table() {
         ProblemRow{problem::kShuttingDown, 503, "the manager is stopping", "try again in a moment"},
         ProblemRow{problem::kStorageFull, 503,
                    "the disk is full: the request could not be made durable and was not carried out",
-                   "make room on the disk of the state file, or raise state_limit"},
+                   "make room on the disk of the state file, or raise limits: state"},
         ProblemRow{problem::kStorageReadOnly, 503,
                    "the disk is read-only: the request could not be made durable and was not carried out",
                    "see docs/operations.md; it accepts again as soon as it can write"},

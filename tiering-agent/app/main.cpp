@@ -134,10 +134,19 @@ int serve(const AgentConfig& config) {
     return daemon::kExitOk;
 }
 
+// Also what the configuration names can be wrong.
+int report_good(const Options& options, const AgentConfig& config) {
+    if (const auto credentials = http::Credentials::load(config.credentials); !credentials)
+        return usage(credentials.error().message);
+    std::printf("%s: ok\n", options.config_path.empty() ? "memtide-tiering-agent" : options.config_path.c_str());
+    return daemon::kExitOk;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app{"Onlines and releases the pooled CXL memory that a fabric manager gives to this host"};
+    CLI::App app{"Onlines and releases the pooled CXL memory that a fabric manager gives to this host",
+                 "memtide-tiering-agent"};
     app.set_version_flag("--version", "memtide-tiering-agent " MEMTIDE_VERSION);
     Options options;
     app.add_option("--config", options.config_path, "Configuration file (YAML)");
@@ -156,7 +165,7 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? daemon::kExitOk : daemon::kExitUsage;
+        return end_of_parsing(app, error);
     }
 
     const auto config = read_config(options);
@@ -168,7 +177,7 @@ int main(int argc, char** argv) {
     if (options.once) return print_once(options.json);
     if (options.json) return usage("--json is for --once");
     if (const auto good = check_config(*config); !good) return usage(good.error().message);
-    if (options.check_only) return daemon::kExitOk;
+    if (options.check_only) return report_good(options, *config);
     if (geteuid() != 0)
         return failure(
             "needs root: it creates CXL regions and onlines memory through /sys (--once works without)");

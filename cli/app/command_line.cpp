@@ -113,16 +113,18 @@ void CommandLine::add_inventory() {
 
 void CommandLine::add_waiting(CLI::App* command) {
     command->add_flag("--no-wait", no_wait_, "Return as soon as the manager has accepted it");
-    command->add_option("--timeout", timeout_seconds_, "How many seconds to wait for it (default: 300)")
-        ->type_name("SECONDS")
-        ->check(whole_number(1, kDay));
+    command
+        ->add_option("--timeout", timeout_seconds_,
+                     "How long to wait for it, as 90s or 10min (default: 5min)")
+        ->type_name("TIME")
+        ->transform(seconds(1, kDay));
 }
 
 void CommandLine::add_compose() {
     auto* const command =
         add("compose", "Give pooled memory to a host",
             "  memtide compose host0 256MiB\n"
-            "  memtide compose host1 1.5GiB --label team=a --ttl 3600 --no-wait\n"
+            "  memtide compose host1 1.5GiB --label team=a --ttl 1h --no-wait\n"
             "  memtide compose host0 2GiB --ways 2              interleaved over two devices\n"
             "  memtide compose host0 4GiB --policy spread --dry-run\n");
     command->add_option("HOST", compose_.host, "Who gets it")->required()->type_name("")->check(something());
@@ -135,9 +137,10 @@ void CommandLine::add_compose() {
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false)
         ->check(key_and_value());
-    command->add_option("--ttl", compose_.ttl_seconds, "Seconds after which it is released by itself")
-        ->type_name("SECONDS")
-        ->check(whole_number(1, kLongestTtl));
+    command
+        ->add_option("--ttl", compose_.ttl_seconds, "After what time it is released by itself: 90s, 1h, 7d")
+        ->type_name("TIME")
+        ->transform(seconds(1, kLongestTtl));
     add_placement(command);
     command->add_flag("--dry-run", compose_.dry_run, "Only say where it would go");
     add_waiting(command);
@@ -187,13 +190,13 @@ void CommandLine::add_resize_and_lease() {
         };
     });
     auto* const lease = add("lease", "Renew a composition's lease, or end it so that it stays",
-                            "  memtide lease c-7f3k2m9q1x 3600\n"
+                            "  memtide lease c-7f3k2m9q1x 1h\n"
                             "  memtide lease c-7f3k2m9q1x 0         no lease any more\n");
     lease->add_option("ID", id_, "Which composition")->required()->type_name("")->check(something());
-    lease->add_option("SECONDS", ttl_seconds_, "From now on; 0: it stays until it is released")
+    lease->add_option("TIME", ttl_seconds_, "From now on, as 90s, 1h or 7d; 0: it stays until it is released")
         ->required()
         ->type_name("")
-        ->check(whole_number(0, kLongestTtl));
+        ->transform(seconds(0, kLongestTtl));
     lease->callback([this] {
         chosen_ = [this](const auto& manager, auto& output) {
             return change_composition(manager, output, id_, {{"ttl", ttl_seconds_}}, Waiting{false, {}});

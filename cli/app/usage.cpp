@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands/size.h"
+#include "common/base/duration.h"
 
 namespace memtide::cli {
 CLI::Validator something() {
@@ -21,6 +22,19 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
                            most == kNoLimit ? "" : fmt::format(" from {} to {}", least, most));
     };
     return {check, ""};
+}
+
+CLI::Validator seconds(std::uint64_t least, std::uint64_t most) {
+    const auto read = [least, most](std::string& text) -> std::string {
+        const auto time = parse_duration(text);
+        if (!time) return time.error().message;
+        const auto count = static_cast<std::uint64_t>(time->count());
+        if (count % 1000 != 0 || count / 1000 < least || count / 1000 > most)
+            return fmt::format("\"{}\" is not from {} to {} whole seconds", text, least, most);
+        text = std::to_string(count / 1000);
+        return {};
+    };
+    return {read, ""};
 }
 
 CLI::Validator key_and_value() {

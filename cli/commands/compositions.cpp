@@ -28,7 +28,9 @@ void print(Output& output, const json::value& composition) {
 }
 
 // Prints the composition and tells by the exit code whether it reached the goal.
-int conclude(Output& output, const json::value& composition, Goal goal, const Waiting& waiting) {
+int conclude(const ManagerClient& manager, Output& output, json::value composition, Goal goal,
+             const Waiting& waiting) {
+    if (!output.json()) composition = with_agent(manager, std::move(composition));
     print(output, composition);
     if (!waiting.wait || text_of(composition, "state") == goal.state) return daemon::kExitOk;
     const std::string id = text_of(composition, "id");
@@ -96,7 +98,7 @@ int compose(const ManagerClient& manager, Output& output, const ComposeOptions& 
     if (composition && options.waiting.wait)
         composition = follow(manager, *std::move(composition), kOnline, options.waiting.timeout);
     if (!composition) return output.failure(composition.error());
-    return conclude(output, *composition, kOnline, options.waiting);
+    return conclude(manager, output, *std::move(composition), kOnline, options.waiting);
 }
 
 int release(const ManagerClient& manager, Output& output, const std::string& id, bool force,
@@ -106,7 +108,7 @@ int release(const ManagerClient& manager, Output& output, const std::string& id,
     if (composition && waiting.wait)
         composition = follow(manager, *std::move(composition), goal, waiting.timeout);
     if (!composition) return output.failure(composition.error());
-    return conclude(output, *composition, goal, waiting);
+    return conclude(manager, output, *std::move(composition), goal, waiting);
 }
 
 int change_composition(const ManagerClient& manager, Output& output, const std::string& id,
@@ -121,7 +123,7 @@ int change_composition(const ManagerClient& manager, Output& output, const std::
         return output.complaint(
             fmt::format("{} went back to {}: 'memtide events' tells why", id, size_of(*composition, "size")));
     }
-    return conclude(output, *composition, kOnline, waiting);
+    return conclude(manager, output, *std::move(composition), kOnline, waiting);
 }
 
 int list_compositions(const ManagerClient& manager, Output& output, const ListOptions& options) {
@@ -147,9 +149,9 @@ int list_compositions(const ManagerClient& manager, Output& output, const ListOp
 }
 
 int show_composition(const ManagerClient& manager, Output& output, const std::string& id) {
-    const auto composition = manager.get(composition_target(id), is_composition);
+    auto composition = manager.get(composition_target(id), is_composition);
     if (!composition) return output.failure(composition.error());
-    print(output, *composition);
+    print(output, output.json() ? *std::move(composition) : with_agent(manager, *std::move(composition)));
     return daemon::kExitOk;
 }
 

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cli/render/compositions.h"
+#include "cli/render/fields.h"
 #include "common/daemon/exit_code.h"
 #include "common/json/write.h"
 #include "common/terminal/printable.h"
@@ -26,7 +28,9 @@ void Output::value(const boost::json::value& value) { text(json::write(value) + 
 
 int Output::failure(const Failure& failure) {
     if (json_) value(failure.problem);
-    return complaint(failure.message);
+    const int code = complaint(failure.message);
+    if (!json_) fmt::print(stderr, "{}", render_excluded(items_of(failure.problem, "excluded")));
+    return code;
 }
 
 int Output::complaint(std::string_view message) const {

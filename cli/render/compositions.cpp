@@ -92,31 +92,47 @@ std::string render_compositions(const json::array& compositions, std::size_t col
     return table_with([&](const json::value& c) { return shorten(note_of(c), room); });
 }
 
+std::string render_excluded(const json::array& excluded) {
+    constexpr std::size_t kMost = 20;  // lines that still fit on a screen
+    std::string text;
+    for (std::size_t i = 0; i < std::min(excluded.size(), kMost); ++i)
+        text += fmt::format("  {}: {} ({})\n", text_of(excluded[i], "device"), text_of(excluded[i], "detail"),
+                            text_of(excluded[i], "constraint"));
+    if (excluded.size() > kMost)
+        text += fmt::format("  and {} more; --json has all of them\n", excluded.size() - kMost);
+    return text;
+}
+
 std::string render_composition(const json::value& c) {
     std::string text;
     const auto line = [&](std::string_view name, const std::string& value) {
         if (value != "-") text += fmt::format("{:<18}{}\n", name, value);
     };
+    const bool exists = !member_of(c, "id").is_null();
     line("id", text_of(c, "id"));
     line("host", text_of(c, "host"));
     line("size", size_of(c, "size"));
-    line("state", text_of(c, "state"));
+    if (exists) line("state", text_of(c, "state"));
     line("reason", reason_of(c));
     line("waits for", text_of(c, "waiting_for"));
     line("NUMA node", text_of(c, "node"));
     line("placement", placement_of(c));
     line("tenant", text_of(c, "tenant"));
     line("labels", labels_of(c));
-    line("created", text_of(c, "created"));
-    line("updated", text_of(c, "updated"));
-    line("expires", text_of(c, "expires"));
+    if (exists) {
+        line("created", text_of(c, "created"));
+        line("updated", text_of(c, "updated"));
+        line("expires", text_of(c, "expires"));
+    }
     if (flag_of(c, "forced")) line("forced", "yes");
     if (flag_of(c, "adopted")) line("adopted", "yes");
     for (const json::value& undone : items_of(c, "undone"))
         line("undone", undone.is_string() ? printable(undone.as_string()) : "-");
-    line("manager overhead", fmt::format("{:.1f} ms", real_of(c, "manager_overhead_ms")));
+    if (exists) line("manager overhead", fmt::format("{:.1f} ms", real_of(c, "manager_overhead_ms")));
 
     text += render_parts(c);
+    if (const std::string excluded = render_excluded(items_of(c, "excluded")); !excluded.empty())
+        text += "\nnot used\n" + excluded;
     Table steps({"STEP", ">PART", ">TIME", "STARTED", "DETAIL"});
     for (const json::value& step : items_of(c, "steps"))
         steps.add({text_of(step, "step"), text_of(step, "part"),

@@ -14,7 +14,8 @@ namespace memtide::cli {
 namespace json = boost::json;
 
 std::string render_event(const json::value& event) {
-    std::string text = fmt::format("{}  {:<24}", text_of(event, "time"), text_of(event, "type"));
+    std::string text = fmt::format("{:>6}  {}  {:<24}", text_of(event, "id"), text_of(event, "time"),
+                                   text_of(event, "type"));
     for (const auto* key : {"composition", "host", "switch", "device", "state", "code"})
         if (const std::string value = text_of(event, key); value != "-")
             text += fmt::format(" {}={}", key, value);
@@ -28,13 +29,14 @@ namespace {
 struct Moment {
     std::string time;
     std::string what;
+    std::string part;  // of a step
     std::string took;
     std::string detail;
 };
 
 Moment of_step(const json::value& step) {
     const bool running = member_of(step, "duration_ms").is_null();
-    return {text_of(step, "started"), "step " + text_of(step, "step"),
+    return {text_of(step, "started"), "step " + text_of(step, "step"), text_of(step, "part"),
             running ? "running" : fmt::format("{:.1f} ms", real_of(step, "duration_ms")),
             text_of(step, "detail")};
 }
@@ -43,7 +45,7 @@ Moment of_event(const json::value& event) {
     const std::string state = text_of(event, "state");
     std::string detail = text_of(event, "detail");
     if (const std::string code = text_of(event, "code"); code != "-") detail = code + ": " + detail;
-    return {text_of(event, "time"), state == "-" ? text_of(event, "type") : state, "", std::move(detail)};
+    return {text_of(event, "time"), state == "-" ? text_of(event, "type") : state, "", "", std::move(detail)};
 }
 
 }  // namespace
@@ -53,8 +55,9 @@ std::string render_history(const json::value& history) {
     for (const json::value& event : items_of(history, "items")) moments.push_back(of_event(event));
     for (const json::value& step : items_of(history, "steps")) moments.push_back(of_step(step));
     std::ranges::stable_sort(moments, {}, &Moment::time);
-    Table table({"TIME", "WHAT", ">TOOK", "DETAIL"});
-    for (const Moment& moment : moments) table.add({moment.time, moment.what, moment.took, moment.detail});
+    Table table({"TIME", "WHAT", ">PART", ">TOOK", "DETAIL"});
+    for (const Moment& moment : moments)
+        table.add({moment.time, moment.what, moment.part, moment.took, moment.detail});
     std::string text = table.text();
     if (!flag_of(history, "complete"))
         text += "its first events are not kept any more; its steps are all here\n";

@@ -54,21 +54,32 @@ std::string reached_at(const json::value& device, const json::value& ld) {
     return head.empty() || head == "-" ? "-" : fmt::format("head{} away", head);
 }
 
-// What is wrong with devices, a line each; "" when nothing is.
-std::string remarks(const json::array& devices) {
+// What is wrong with devices, hosts or switches, a line each; "" when nothing is.
+std::string remarks(const json::array& items) {
     std::string text;
-    for (const json::value& device : devices) {
+    for (const json::value& item : items) {
         std::string wrong;
-        for (const json::value& one : items_of(member_of(device, "health"), "findings"))
+        for (const json::value& one : items_of(member_of(item, "health"), "findings"))
             wrong += fmt::format("{}{} ({})", wrong.empty() ? "" : "; ", text_of(one, "what"),
                                  text_of(one, "level"));
-        const bool held = member_of(device, "held").is_string();
-        if (wrong.empty() && held) wrong = text_of(device, "held");
+        const bool held = member_of(item, "held").is_string();
+        if (wrong.empty() && held) wrong = text_of(item, "held");
         if (!wrong.empty())
-            text +=
-                fmt::format("\n{}: {}{}", text_of(device, "name"), wrong, held ? "; gets nothing new" : "");
+            text += fmt::format("\n{}: {}{}", text_of(item, "name"), wrong, held ? "; gets nothing new" : "");
     }
     return text.empty() ? "" : text + "\n";
+}
+
+std::string count_of(std::size_t count, std::string_view one, std::string_view several) {
+    return fmt::format("{} {}", count, count == 1 ? one : several);
+}
+
+// "connected", or since when it is away.
+std::string agent_of(const json::value& host) {
+    const json::value& agent = member_of(host, "agent");
+    if (flag_of(agent, "connected")) return "connected";
+    const std::string since = text_of(agent, "away_since");
+    return since == "-" ? "away" : "away since " + since;
 }
 
 // A percentage; "" from managers that do not say.
@@ -100,17 +111,15 @@ std::string render_pool(const json::value& pool) {
     for (const json::value& device : items_of(pool, "devices"))
         add(text_of(device, "name"), text_of(device, "kind"), device);
     add("pool", "", pool);
-    return table.text() + fragmentation_of(pool);
+    return table.text() + remarks(items_of(pool, "devices")) + fragmentation_of(pool);
 }
 
 std::string render_hosts(const json::array& hosts) {
     Table table({"HOST", "AGENT", ">COMPOSED", "ATTACHED TO", "MEMDEVS", "WARNINGS"});
     for (const json::value& host : hosts)
-        table.add({text_of(host, "name"),
-                   flag_of(member_of(host, "agent"), "connected") ? "connected" : "away",
-                   size_of(host, "composed"), attachments(host), names(items_of(host, "memdevs"), "name"),
-                   names(items_of(host, "warnings"), "code")});
-    return table.text();
+        table.add({text_of(host, "name"), agent_of(host), size_of(host, "composed"), attachments(host),
+                   names(items_of(host, "memdevs"), "name"), names(items_of(host, "warnings"), "code")});
+    return table.text() + remarks(hosts);
 }
 
 std::string render_switches(const json::array& switches) {
@@ -119,7 +128,7 @@ std::string render_switches(const json::array& switches) {
         table.add({text_of(item, "name"), flag_of(item, "up") ? "up" : "down", text_of(item, "address"),
                    std::to_string(items_of(item, "ports").size()),
                    std::to_string(items_of(item, "vcss").size()), text_of(item, "error")});
-    return table.text();
+    return table.text() + remarks(switches);
 }
 
 std::string render_devices(const json::array& devices) {
@@ -157,7 +166,7 @@ std::string render_topology(const json::value& topology) {
         text += fmt::format("switch {} ({}, {})\n", text_of(item, "name"), text_of(item, "address"),
                             flag_of(item, "up") ? "up" : "down");
         for (const json::value& vcs : items_of(item, "vcss")) {
-            text += fmt::format("  vcs {} on port {}: host {}\n", number_of(vcs, "id"),
+            text += fmt::format("  vcs {} on port {}: {}\n", number_of(vcs, "id"),
                                 number_of(vcs, "upstream_port"), text_of(vcs, "host"));
             for (const json::value& vppb : items_of(vcs, "vppbs")) {
                 const std::string status = text_of(vppb, "status");
@@ -174,16 +183,16 @@ std::string render_topology(const json::value& topology) {
                                     text_of(port, "device"), flag_of(port, "link_up") ? "" : ", link down");
     }
     for (const json::value& device : items_of(topology, "devices")) {
-        text += fmt::format("device {}: {} {}, {} logical device(s)", text_of(device, "name"),
-                            text_of(device, "kind"), size_of(device, "size"), items_of(device, "lds").size());
+        text += fmt::format("device {}: {} {}, {}", text_of(device, "name"), text_of(device, "kind"),
+                            size_of(device, "size"),
+                            count_of(items_of(device, "lds").size(), "logical device", "logical devices"));
         const std::int64_t heads = number_of(device, "head_count");
         if (heads > 1) text += fmt::format(", {} heads: {}", heads, reached_at(device, nullptr));
         text += '\n';
     }
     for (const json::value& host : items_of(topology, "hosts"))
-        text +=
-            fmt::format("host {}: {} composed, agent {}\n", text_of(host, "name"), size_of(host, "composed"),
-                        flag_of(member_of(host, "agent"), "connected") ? "connected" : "away");
+        text += fmt::format("{}: {} composed, agent {}\n", text_of(host, "name"), size_of(host, "composed"),
+                            agent_of(host));
     return text;
 }
 

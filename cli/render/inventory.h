@@ -14,6 +14,5 @@ std::string render_switches(const boost::json::array& switches);
 std::string render_devices(const boost::json::array& devices);
 std::string render_tenants(const boost::json::array& tenants);
 std::string render_topology(const boost::json::value& topology);
-// One event on one line.
 
 }  // namespace memtide::cli

@@ -16,7 +16,17 @@ AgentContacts::Poll::~Poll() {
     --contacts_.contacts_[host_].open_polls;
 }
 
-void AgentContacts::touch(const HostId& host, Clock::time_point now) { contacts_[host].last = now; }
+void AgentContacts::touch(const HostId& host, Clock::time_point now) {
+    Contact& contact = contacts_[host];
+    contact.last = now;
+    contact.last_time = std::chrono::system_clock::now();
+}
+
+std::optional<Time> AgentContacts::away_since(const HostId& host, Clock::time_point now) const {
+    const auto found = contacts_.find(host);
+    if (found == contacts_.end() || connected(host, now)) return std::nullopt;
+    return found->second.last_time;
+}
 
 bool AgentContacts::connected(const HostId& host, Clock::time_point now) const {
     const auto found = contacts_.find(host);

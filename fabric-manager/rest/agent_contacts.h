@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <optional>
 
 #include "common/base/ids.h"
+#include "fabric-manager/model/time.h"
 
 namespace memtide::fm {
 
@@ -31,12 +33,16 @@ class AgentContacts {
 
     void touch(const HostId& host, Clock::time_point now = Clock::now());
     [[nodiscard]] bool connected(const HostId& host, Clock::time_point now = Clock::now()) const;
+    // When it called last, of an agent that is away; nothing of one that is there or has never called.
+    [[nodiscard]] std::optional<Time> away_since(const HostId& host,
+                                                 Clock::time_point now = Clock::now()) const;
     [[nodiscard]] std::size_t connected_count(Clock::time_point now = Clock::now()) const;
 
   private:
     struct Contact {
         int open_polls = 0;
         Clock::time_point last;
+        Time last_time;  // the same by the wall clock
     };
     std::map<HostId, Contact> contacts_;
 };

@@ -85,10 +85,11 @@ Outcome<CompositionQuery> query_of(const http::Request& request) {
     return query;
 }
 
-// Where a composition would go: what was asked, and its parts without what only comes with life.
+// Where a composition would go: what was asked, and its parts without what only comes with life. What does
+// not exist has no id, no state and no times.
 boost::json::object plan_json(const PlannedComposition& planned) {
     boost::json::object result = to_json(planned.composition);
-    result["id"] = nullptr;
+    for (const char* member : {"id", "state", "created", "updated", "expires"}) result[member] = nullptr;
     result["excluded"] = to_json(planned.excluded);
     return result;
 }

@@ -54,7 +54,8 @@ http::Response one_of(const http::Request& request, std::string_view kind, const
 
 auto host_writer(const Context& context) {
     return [&context](const Host& host) {
-        return to_json(host, context.manager.composed(host.id), context.contacts.connected(host.id));
+        return to_json(host, context.manager.composed(host.id), context.contacts.connected(host.id),
+                       context.contacts.away_since(host.id));
     };
 }
 constexpr auto write_switch = [](const Switch& item) { return to_json(item); };
@@ -89,7 +90,7 @@ bool passes(const std::optional<T>& wanted, Fits fits) {
 
 Answer get_pool(Context& context, http::Request) {
     const Fragmentation scattered = fragmentation(context.manager.inventory());
-    co_return answer(200, to_json(context.manager.pool(), scattered));
+    co_return answer(200, to_json(context.manager.pool(), scattered, context.manager.inventory().devices()));
 }
 
 Answer list_hosts(Context& context, http::Request request) {

@@ -1,8 +1,5 @@
 #include "fabric-manager/rest/text.h"
 
-#include <array>
-#include <charconv>
-#include <cstdint>
 #include <ctime>
 
 #include <fmt/format.h>
@@ -34,28 +31,6 @@ std::string format_time(Time time) {
     std::string text = text_of_second(seconds.count());
     for (const unsigned digit : {ms / 100, ms / 10 % 10, ms % 10}) text += static_cast<char>('0' + digit);
     return text += 'Z';
-}
-
-Result<Milliseconds> parse_duration(std::string_view text) {
-    struct Unit {
-        std::string_view name;
-        std::uint64_t milliseconds;
-    };
-    static constexpr std::array units{Unit{"", 1'000},      Unit{"ms", 1},     Unit{"s", 1'000},
-                                      Unit{"min", 60'000},  Unit{"m", 60'000}, Unit{"h", 3'600'000},
-                                      Unit{"d", 86'400'000}};
-    constexpr std::uint64_t kHundredYears = 86'400'000ULL * 36'525;
-    std::uint64_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, number);
-    if (error == std::errc{}) {
-        const std::string_view suffix(rest, static_cast<std::size_t>(end - rest));
-        for (const Unit& unit : units)
-            if (suffix == unit.name && number <= kHundredYears / unit.milliseconds)
-                return Milliseconds(static_cast<std::int64_t>(number * unit.milliseconds));
-    }
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("\"{}\" is not a duration such as 250ms, 60s, 5min, 2h or 7d", text));
 }
 
 }  // namespace memtide::fm

@@ -319,7 +319,17 @@ json::object warning_json(const Warning& warning) {
 
 }  // namespace
 
-json::object to_json(const Pool& pool, const Fragmentation& scattered) {
+namespace {
+
+// Why it gets nothing new.
+json::value held_or_null(const Device& device) {
+    return text_or_null(device.held.empty() ? device.unfit : device.held);
+}
+
+}  // namespace
+
+json::object to_json(const Pool& pool, const Fragmentation& scattered,
+                     const std::map<DeviceId, Device>& devices) {
     json::object result = sums_json(pool);
     result["largest_composition"] = scattered.total.largest_composition.value;
     result["fragmentation"] = scattered.total.fragmentation();
@@ -330,10 +340,12 @@ json::object to_json(const Pool& pool, const Fragmentation& scattered) {
                 {"largest_composition", one.scatter.largest_composition.value},
                 {"fragmentation", one.scatter.fragmentation()}};
     });
-    result["devices"] = array_of(pool.devices, [](const PoolDevice& device) {
+    result["devices"] = array_of(pool.devices, [&devices](const PoolDevice& device) {
         json::object one = sums_json(device);
         one["name"] = device.id.value;
         one["kind"] = kind_text(device.kind);
+        const auto known = devices.find(device.id);
+        one["held"] = known == devices.end() ? json::value(nullptr) : held_or_null(known->second);
         return one;
     });
     return result;
@@ -396,7 +408,7 @@ json::object device_json(const Device& device) {
             {"size", device.size.value},
             {"granularity", device.granularity.value},
             {"present", device.present},
-            {"held", text_or_null(device.held.empty() ? device.unfit : device.held)},
+            {"held", held_or_null(device)},
             {"health", health_json(device.health)},
             {"head_count", device.head_count},
             {"heads", array_of(device.heads, head_json)}};
@@ -421,7 +433,7 @@ void append_json(std::string& text, const Device& device) {
     text += "]}";
 }
 
-json::object to_json(const Host& host, Bytes composed, bool connected) {
+json::object to_json(const Host& host, Bytes composed, bool connected, std::optional<Time> away_since) {
     const auto attachment = [](const HostAttachment& at) -> json::object {
         return {{"switch", at.switch_id.value}, {"vcs", at.vcs}};
     };
@@ -440,6 +452,7 @@ json::object to_json(const Host& host, Bytes composed, bool connected) {
             {"held", text_or_null(host.held)},
             {"revision", host.revision},
             {"agent", json::object{{"connected", connected},
+                                   {"away_since", time_or_null(away_since)},
                                    {"last_report", time_or_null(host.last_report)},
                                    {"version", text_or_null(host.agent_version)},
                                    {"boot_id", text_or_null(host.boot_id)},

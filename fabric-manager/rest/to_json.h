@@ -16,15 +16,19 @@ namespace memtide::fm {
 boost::json::object to_json(const Composition& composition);
 boost::json::object to_json(const DesiredState& desired);
 boost::json::object to_json(const Event& event);
-boost::json::object to_json(const Pool& pool, const Fragmentation& scattered);
+// `devices`: those of the pool.
+boost::json::object to_json(const Pool& pool, const Fragmentation& scattered,
+                            const std::map<DeviceId, Device>& devices);
 boost::json::object to_json(const Switch& item);
 boost::json::object to_json(const TenantStatus& tenant);
 boost::json::object to_json(const Device& device);
 // The same as text behind what is in `text`, one logical device at a time: a page of devices has thousands of
 // them, and the objects for all at once cost more than the text.
 void append_json(std::string& text, const Device& device);
-// `composed`: what it has in compositions; `connected`: whether its agent has called lately.
-boost::json::object to_json(const Host& host, Bytes composed, bool connected);
+// `composed`: what it has in compositions; `connected`: whether its agent has called lately, else when it did
+// last.
+boost::json::object to_json(const Host& host, Bytes composed, bool connected,
+                            std::optional<Time> away_since = {});
 boost::json::object to_json(const History& history);
 boost::json::array to_json(const std::vector<Exclusion>& excluded);
 

@@ -43,7 +43,7 @@ TEST(Command, ComposeWaitsUntilItIsOnlineAndSendsAnIdempotencyKey) {
         return http::json_response(200, composition(++looks < 2 ? "Onlining" : "Online", R"(, "node": 1)"));
     });
     const auto output =
-        memtide(manager.url(), {"compose", "host0", "256MiB", "--label", "team=a", "--ttl", "60"});
+        memtide(manager.url(), {"compose", "host0", "256MiB", "--label", "team=a", "--ttl", "1h"});
     EXPECT_EQ(output.exit.code, 0) << output.standard_error;
     EXPECT_NE(output.standard_output.find("NUMA node         1"), std::string::npos)
         << output.standard_output;
@@ -51,8 +51,64 @@ TEST(Command, ComposeWaitsUntilItIsOnlineAndSendsAnIdempotencyKey) {
     const http::Request post = manager.requests().at(0);
     EXPECT_EQ(
         post.body,
-        R"({"host":"host0","size":"256MiB","ttl":60,"labels":{"team":"a"},"placement":{"policy":"pack"}})");
+        R"({"host":"host0","size":"256MiB","ttl":3600,"labels":{"team":"a"},"placement":{"policy":"pack"}})");
     EXPECT_FALSE(post.header("Idempotency-Key").value_or("").empty());
+}
+
+TEST(Command, ARefusalSaysWhatKeptWhichDeviceOut) {
+    ScriptedManager manager([&](const http::Request&) {
+        return http::json_response(409, R"({"status": 409, "code": "limit-exceeded", "detail": "no room",
+            "excluded": [{"device": "mld0", "constraint": "in-use", "detail": "it has memory of blue"}]})");
+    });
+    const auto refused = memtide(manager.url(), {"compose", "host0", "256MiB"});
+    EXPECT_EQ(refused.exit.code, 1);
+    EXPECT_EQ(refused.standard_error,
+              "memtide: no room (limit-exceeded)\n  mld0: it has memory of blue (in-use)\n");
+    const auto json = memtide(manager.url(), {"--json", "compose", "host0", "256MiB"});
+    EXPECT_EQ(json.standard_error, "memtide: no room (limit-exceeded)\n");
+}
+
+TEST(Command, ADryRunShowsWhatWasNotUsedAndNothingOfWhatDoesNotExist) {
+    ScriptedManager manager([&](const http::Request&) {
+        return http::json_response(200, R"({"id": null, "host": "host0", "size": 268435456, "state": null,
+            "created": null, "updated": null, "expires": null, "parts": [], "steps": [],
+            "excluded": [{"device": "mld1", "constraint": "flapping", "detail": "it comes and goes"}]})");
+    });
+    const auto plan = memtide(manager.url(), {"compose", "host0", "256MiB", "--dry-run"});
+    EXPECT_EQ(plan.exit.code, 0) << plan.standard_error;
+    EXPECT_EQ(plan.standard_output,
+              "host              host0\nsize              256MiB\n\n"
+              "not used\n  mld1: it comes and goes (flapping)\n");
+}
+
+TEST(Command, ShowSaysSinceWhenTheAgentThatIsWaitedForIsAway) {
+    ScriptedManager manager([&](const http::Request& request) {
+        if (request.path == "/v1/hosts/host0")
+            return http::json_response(200, R"({"name": "host0", "agent": {"connected": false,
+                "away_since": "2026-01-01T00:00:00.000Z"}})");
+        return http::json_response(
+            200, composition("Onlining", R"(, "waiting_for": "the agent of host0 to online the memory")"));
+    });
+    EXPECT_NE(memtide(manager.url(), {"show", "c-1"})
+                  .standard_output.find("the agent of host0 to online the memory; the agent is away since "
+                                        "2026-01-01T00:00:00.000Z\n"),
+              std::string::npos);
+    EXPECT_EQ(memtide(manager.url(), {"--json", "show", "c-1"}).standard_output.find("away since"),
+              std::string::npos);
+}
+
+TEST(Command, WhatIsHeldIsSaidBelowHostsSwitchesAndThePool) {
+    const std::string held = R"("name": "x0", "held": "it comes and goes")";
+    ScriptedManager manager([&](const http::Request& request) {
+        return http::json_response(200, request.path == "/v1/pool"
+                                            ? R"({"capacity": 1, "devices": [{)" + held + "}]}"
+                                            : R"({"next": null, "items": [{)" + held + "}]}");
+    });
+    for (const char* command : {"pool", "hosts", "switches", "devices"})
+        EXPECT_NE(memtide(manager.url(), {command})
+                      .standard_output.find("\nx0: it comes and goes; gets nothing new\n"),
+                  std::string::npos)
+            << command;
 }
 
 TEST(Command, AnLdIsLiftedOutOfQuarantineByItsSerialNumber) {

@@ -56,13 +56,18 @@ TEST(EventsCommand, WithJsonEachEventIsALine) {
               "{\"id\":8,\"type\":\"switch.up\",\"time\":\"t8\"}\n");
 }
 
+TEST(EventsCommand, EachLineBeginsWithTheIdThatSinceTakes) {
+    ScriptedManager manager([&](const http::Request&) { return stream_of(event(7)); });
+    EXPECT_TRUE(memtide(manager.url(), {"events"}).standard_output.starts_with("     7  t7  switch.up"));
+}
+
 TEST(HistoryCommand, TakesAllPagesAndPutsStepsAndEventsInOrder) {
     ScriptedManager manager([&](const http::Request& request) {
         EXPECT_EQ(request.path, "/v1/compositions/c-1/history");
         const bool first = !request.query_value("page");
         return http::json_response(
             200, std::string(R"({"composition": "c-1", "state": "Online", "complete": true,
-            "steps": [{"step": "bind", "started": "2026-01-01T00:00:02.000Z", "duration_ms": 1.5, "detail": ""}],
+            "steps": [{"step": "bind", "started": "2026-01-01T00:00:02.000Z", "duration_ms": 1.5, "detail": "", "part": 3}],
             "items": [)") +
                      (first ? R"({"time": "2026-01-01T00:00:01.000Z", "state": "Pending"}], "next": "4"})"
                             : R"({"time": "2026-01-01T00:00:03.000Z", "state": "Online"}], "next": null})"));
@@ -76,7 +81,7 @@ TEST(HistoryCommand, TakesAllPagesAndPutsStepsAndEventsInOrder) {
     ASSERT_NE(online, std::string::npos) << text;
     EXPECT_LT(pending, bind) << text;
     EXPECT_LT(bind, online) << text;
-    EXPECT_NE(text.find("1.5 ms"), std::string::npos) << text;
+    EXPECT_NE(text.find("3  1.5 ms"), std::string::npos) << text;  // the part, and how long it took
     const auto json = memtide(manager.url(), {"--json", "history", "c-1"});
     EXPECT_EQ(boost::json::parse(json.standard_output).at("items").as_array().size(), 2U);
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <boost/json/parse.hpp>
 #include <gtest/gtest.h>
 
@@ -38,6 +40,15 @@ TEST(Compositions, LabelKeysAndUndoneStepsCannotSteerTheTerminal) {
     EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
     EXPECT_EQ(text.find("\u009b"), std::string::npos) << text;
     EXPECT_NE(text.find("\\x1b[31m=\\x1b[2J"), std::string::npos) << text;
+}
+
+TEST(Compositions, OfManyExclusionsTheFirstOnesAreShown) {
+    boost::json::array many(25,
+                            boost::json::parse(R"({"device": "d", "constraint": "size", "detail": "x"})"));
+    const std::string text = render_excluded(many);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 21);
+    EXPECT_NE(text.find("and 5 more"), std::string::npos) << text;
+    EXPECT_EQ(render_excluded({}), "");
 }
 
 TEST(Compositions, NotesAreCutSoThatLinesFit) {

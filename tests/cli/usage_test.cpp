@@ -51,6 +51,23 @@ TEST(Usage, EveryComplaintBeginsWithTheProgramsName) {
     EXPECT_EQ(refusal_of({"pool", "extra"}), "memtide: pool: unexpected argument \"extra\"");
 }
 
+TEST(Usage, TimesAreUnderstoodAsTheManagerDoes) {
+    EXPECT_EQ(refusal_of({"lease", "c-1", "soon"}),
+              "memtide: lease: TIME: \"soon\" is not a duration such as 250ms, 60s, 5min, 2h or 7d");
+    EXPECT_NE(refusal_of({"compose", "host0", "256MiB", "--ttl", "250ms"}).find("whole seconds"),
+              std::string::npos);
+}
+
+TEST(Usage, TheCommandsOfRackAreNamedTooWhenMistyped) {
+    const auto output = memtide("", {"rack", "ups"});
+    EXPECT_EQ(output.exit.code, 2);
+    EXPECT_TRUE(output.standard_error.starts_with(
+        "memtide-cxl-emul: rack: unknown command \"ups\"; did you mean \"up\"?\n"))
+        << output.standard_error;
+    EXPECT_NE(memtide("", {"rack", "--help"}).standard_output.find("memtide-cxl-emul rack"),
+              std::string::npos);
+}
+
 TEST(Usage, AnEmptyIdIsRefused) {
     EXPECT_EQ(refusal_of({"release", ""}), "memtide: release: ID: must not be empty");
     EXPECT_EQ(refusal_of({"show", ""}), "memtide: show: ID: must not be empty");
@@ -81,8 +98,7 @@ TEST(Usage, EachCommandHasExamplesOfItsOwnAndPlainOptions) {
         for (const char* noise : {"UINT", "INT in", "TEXT", "REQUIRED"})
             EXPECT_EQ(help.find(noise), std::string::npos) << help;
     }
-    EXPECT_NE(help_of({"compose", "--help"}).find("seconds to wait for it (default: 300)"),
-              std::string::npos);
+    EXPECT_NE(help_of({"compose", "--help"}).find("How long to wait for it"), std::string::npos);
 }
 
 TEST(Usage, JsonBeforeRackGoesToItsAction) {

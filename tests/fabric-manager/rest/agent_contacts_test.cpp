@@ -21,6 +21,15 @@ TEST(AgentContacts, AHostStaysConnectedForAWhileAfterACall) {
     EXPECT_FALSE(contacts.connected(HostId("host1"), now));
 }
 
+TEST(AgentContacts, OneThatIsAwayIsSoSinceItsLastCall) {
+    AgentContacts contacts;
+    const auto now = Clock::now();
+    EXPECT_FALSE(contacts.away_since(HostId("host0"), now));
+    contacts.touch(HostId("host0"), now);
+    EXPECT_FALSE(contacts.away_since(HostId("host0"), now));
+    EXPECT_TRUE(contacts.away_since(HostId("host0"), now + 2 * AgentContacts::kGrace));
+}
+
 TEST(AgentContacts, AnOpenPollIsAConnectionHoweverLongItLasts) {
     AgentContacts contacts;
     const auto later = Clock::now() + std::chrono::hours(1);

@@ -160,6 +160,9 @@ TEST(RestJson, TheInventoryIsAsDescribed) {
     EXPECT_THAT(mistakes("Host", to_json(host, mebibytes(256), true)), IsEmpty());
     EXPECT_EQ(to_json(host, mebibytes(256), true).at("agent").at("connected"), true);
     EXPECT_THAT(mistakes("Host", to_json(Host{}, Bytes{}, false)), IsEmpty());
+    const auto away = to_json(Host{}, Bytes{}, false, Time(std::chrono::seconds(1)));
+    EXPECT_THAT(mistakes("Host", away), IsEmpty());
+    EXPECT_EQ(away.at("agent").at("away_since"), "1970-01-01T00:00:01.000Z");
 }
 
 TEST(RestJson, DevicesAppendedAsTextAreTheSame) {
@@ -176,7 +179,12 @@ TEST(RestJson, ThePoolIsAsDescribed) {
     pool.devices.resize(1);
     Fragmentation scattered;
     scattered.switches.resize(1);
-    EXPECT_THAT(mistakes("Pool", to_json(pool, scattered)), IsEmpty());
+    Device held;
+    held.held = "it comes and goes";
+    const auto json = to_json(pool, scattered, {{pool.devices[0].id, held}});
+    EXPECT_THAT(mistakes("Pool", json), IsEmpty());
+    EXPECT_EQ(json.at("devices").at(0).at("held"), "it comes and goes");
+    EXPECT_THAT(mistakes("Pool", to_json(pool, scattered, {})), IsEmpty());
 }
 
 }  // namespace

@@ -34,10 +34,11 @@ Result<> give(int fd, const std::string& path, const std::string& whose, const s
     const std::string reason = root ? " (" + std::generic_category().message(errno) + ")" : "";
     if (folder && (theirs.st_mode & S_IWOTH) != 0) return {};
     const std::string user = user_name(theirs.st_uid);
-    return fail(ErrorCode::kPermission,
-                fmt::format("{} belongs to user {}, and {} could not be given to it{}; run this as that user: "
-                            "sudo -u '{}' ...",
-                            whose, user, path, reason, user));
+    return fail(
+        ErrorCode::kPermission,
+        fmt::format("{} belongs to user {}, and {} could not be given to it{}; run this as that user: "
+                    "sudo -u '{}' ...",
+                    whose, user, path, reason, user));
 }
 
 }  // namespace

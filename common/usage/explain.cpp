@@ -1,5 +1,6 @@
 #include "common/usage/explain.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <set>
@@ -74,15 +75,18 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     std::vector<std::string> left = app.remaining(true);
     std::erase(left, "--");
     const std::vector<const CLI::App*> path = chosen(app);
-    // A mistyped option makes its value a positional; so it explains most other complaints.
-    for (const std::string& word : left)
-        if (word.size() > 1 && word.starts_with('-')) return unknown_option(path, word);
     const std::string command = command_name(app);
     const std::string before = command.empty() ? "" : command + ": ";
-    if (!commands_of(*path.back()).empty()) {
-        if (!left.empty()) return before + unknown_command(*path.back(), left.front());
-        if (path.back()->get_require_subcommand_min() > 0) return before + "a command is missing";
-    }
+    const auto is_option = [](const std::string& word) { return word.size() > 1 && word.starts_with('-'); };
+    const bool wants_command = !commands_of(*path.back()).empty();
+    // Of a mistyped command no option is known.
+    if (wants_command && !left.empty() && !is_option(left.front()))
+        return before + unknown_command(*path.back(), left.front());
+    // A mistyped option makes its value a positional; so it explains most other complaints.
+    if (const auto option = std::ranges::find_if(left, is_option); option != left.end())
+        return unknown_option(path, *option);
+    if (wants_command && path.back()->get_require_subcommand_min() > 0)
+        return before + "a command is missing";
     if (!left.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
         return fmt::format("{}unexpected argument \"{}\"", before, left.front());
     return before + error.what();

@@ -128,8 +128,9 @@ Result<> write_file(const std::string& path, const std::string& text) {
 
 void print_ready(const HostsOptions& typed, const FleetOptions& options, const Topology& topology,
                  const http::Server& control) {
-    std::cout << fmt::format("{} hosts, {} switches; their agents ask {}\n", options.count,
-                             topology.switches.size(), options.manager);
+    std::cout << fmt::format("{} host{}, {} switch{}; their agents ask {}\n", options.count,
+                             options.count == 1 ? "" : "s", topology.switches.size(),
+                             topology.switches.size() == 1 ? "" : "es", options.manager);
     if (!typed.control.empty()) {
         std::string address = typed.control;
         if (address.ends_with(":0")) address.replace(address.size() - 1, 1, std::to_string(control.port()));

@@ -131,11 +131,11 @@ Result<DevicePlace> at_head(const Topology& topology, const DeviceConfig& device
     const DevicePlace place{at->in, at->port->id, sld ? std::uint16_t{0xffff} : ld};
     if (!device.is_multi_headed() || host.empty() || at->in->vcs_of(HostId(host)) != nullptr) return place;
     const std::string reached = reached_by(device, ports, host);
-    return fail(ErrorCode::kConflict,
-                fmt::format("{} is behind head {} of {}, at port {} of {}, where {} is not attached; {}",
-                            name, at->port->head, device.name.value, at->port->id, at->in->name.value, host,
-                            reached.empty() ? "no head of the device is where it is"
-                                            : "it reaches " + reached));
+    return fail(
+        ErrorCode::kConflict,
+        fmt::format("{} is behind head {} of {}, at port {} of {}, where {} is not attached; {}", name,
+                    at->port->head, device.name.value, at->port->id, at->in->name.value, host,
+                    reached.empty() ? "no head of the device is where it is" : "it reaches " + reached));
 }
 
 // Which head of a multi-headed SLD: one that the host is attached to, else the first.
@@ -173,8 +173,7 @@ Result<DevicePlace> find_device(const Topology& topology, const std::string& nam
                            device->is_multi_headed() ? head_near(topology, *device, host) : std::uint16_t{0},
                            name, host);
         if (!device->is_multi_headed())
-            return fail(ErrorCode::kInvalidArgument,
-                        fmt::format("{} is an SLD: it has no LDs", device_name));
+            return fail(ErrorCode::kInvalidArgument, fmt::format("{} is an SLD: it has no LDs", device_name));
         if (number) return at_head(topology, *device, *number, name, host);
         return fail(ErrorCode::kInvalidArgument,
                     fmt::format("{} has one LD at each head: give one of {}:0 to {}:{}, or none", device_name,

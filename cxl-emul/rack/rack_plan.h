@@ -33,8 +33,8 @@ struct DevicePlace {
     std::uint16_t ld = 0xffff;
 };
 // Of a multi-headed device it is where the head of the LD is; a head of a multi-headed SLD is the one where
-// `host` is attached, or "sld0:1". kInvalidArgument, kConflict and kNotFound say what is wrong with `name` and
-// what there is; so when `host` does not reach that head.
+// `host` is attached, or "sld0:1". kInvalidArgument, kConflict and kNotFound say what is wrong with `name`
+// and what there is; so when `host` does not reach that head.
 Result<DevicePlace> find_device(const Topology& topology, const std::string& name,
                                 const std::string& host = {});
 

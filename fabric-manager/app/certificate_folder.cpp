@@ -158,8 +158,7 @@ Result<std::vector<CertificateFolder::Entry>> CertificateFolder::entries() const
             auto pem = read_file(file.path());
             if (!pem) return std::unexpected(pem.error());
             auto facts = tls::facts_of(*pem);
-            if (!facts)
-                return std::unexpected(std::move(facts.error()).with_context(file.path().string()));
+            if (!facts) return std::unexpected(std::move(facts.error()).with_context(file.path().string()));
             if (where == kRevoked) revoked.insert(facts->serial);
             const auto same = std::ranges::find_if(
                 all, [&](const Entry& one) { return one.facts.serial == facts->serial; });
@@ -170,9 +169,9 @@ Result<std::vector<CertificateFolder::Entry>> CertificateFolder::entries() const
         }
         return {};
     };
-    for (const auto& [folder, where] :
-         {std::pair{folder_, static_cast<const char*>(nullptr)}, {folder_ / kIssued, kIssued},
-          {folder_ / kRevoked, kRevoked}})
+    for (const auto& [folder, where] : {std::pair{folder_, static_cast<const char*>(nullptr)},
+                                        {folder_ / kIssued, kIssued},
+                                        {folder_ / kRevoked, kRevoked}})
         if (auto read = read_all(folder, where); !read) return std::unexpected(read.error());
     for (Entry& one : all) one.revoked = revoked.contains(one.facts.serial);
     std::ranges::sort(all, {}, [](const Entry& one) {

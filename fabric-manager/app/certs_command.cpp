@@ -108,9 +108,9 @@ void add_certs_commands(CLI::App& app, std::function<int()>& command) {
                         "Names and IP addresses that clients use for the manager");
         one->add_option("--agent", options->agents, "Hosts to issue agents' certificates for");
     };
-    add_whom(add_days(add(
-        "init", "Make the CA, the manager's certificate (default: for this machine only) and agents'",
-        init)));
+    add_whom(add_days(
+        add("init", "Make the CA, the manager's certificate (default: for this machine only) and agents'",
+            init)));
     add_whom(add_days(add("issue", "Issue further certificates, or new ones in place of old", issue)));
     add_days(add("revoke",
                  "Put every certificate that a host was ever issued on the list crl.pem; without HOST, make "

@@ -16,9 +16,10 @@ std::variant<Options, int> parse_options(int argc, const char* const* argv) {
         "memtide-fabric-manager"};
     bool check_config = false;
     app.add_option("-c,--config", options.config, "Configuration file (YAML)");
-    app.add_flag("--check-config", check_config,
-                 "Only say what is wrong with the configuration and the files that it names; exit code 2 when "
-                 "something is");
+    app.add_flag(
+        "--check-config", check_config,
+        "Only say what is wrong with the configuration and the files that it names; exit code 2 when "
+        "something is");
     app.add_flag("--recover", options.recover,
                  "Start with what is left of a damaged state file although something is lost");
     CLI::App* const backup = app.add_subcommand(

@@ -100,10 +100,10 @@ Result<TokenRecord> wanted(const TokenOptions& options, const NewToken& token) {
     record.created = std::chrono::system_clock::now();
     const auto role = parse_role(options.role);
     if (!role)
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("--role must be admin, operator, viewer, tenant or agent, not \"{}\"{}",
-                                options.role,
-                                did_you_mean(options.role, {"admin", "operator", "viewer", "tenant", "agent"})));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("--role must be admin, operator, viewer, tenant or agent, not \"{}\"{}", options.role,
+                        did_you_mean(options.role, {"admin", "operator", "viewer", "tenant", "agent"})));
     record.role = *role;
     const auto need = [](const char* option, const std::string& value, bool needed) -> Result<> {
         if (needed == value.empty())

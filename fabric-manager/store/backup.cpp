@@ -66,8 +66,9 @@ Result<std::unique_ptr<Database>> open_copy(const std::string& path) {
     if (!begin) return std::unexpected(begin.error());
     if (*begin != kMagic)
         return fail(ErrorCode::kInvalidArgument,
-                    begin->empty() ? "it is empty, and no backup of a state file"
-                                   : "it is no backup of a state file; `memtide-fabric-manager backup` makes them");
+                    begin->empty()
+                        ? "it is empty, and no backup of a state file"
+                        : "it is no backup of a state file; `memtide-fabric-manager backup` makes them");
     Result<std::unique_ptr<Database>> database = Database::open(path, Database::Create::kNever);
     if (!database) return database;
     const Result<std::int64_t> tables = (*database)->query_number("SELECT count(*) FROM sqlite_master");

@@ -271,14 +271,15 @@ class Opening {
     // Whether a start with --recover would go on where this one ends.
     enum class RecoverHelps { kYes, kNo };
     std::unexpected<Error> refuse(const std::string& what, RecoverHelps helps = RecoverHelps::kYes) const {
-        return fail(ErrorCode::kProtocol,
-                    fmt::format("{}. Restore a backup (memtide-fabric-manager restore), or {}move {}* away to "
-                                "start with an empty state; memory that is bound is adopted then. {}",
-                                what,
-                                options_.recover || helps == RecoverHelps::kNo
-                                    ? ""
-                                    : "start once with --recover to go on with what is left, or ",
-                                paths_.database, kChapter));
+        return fail(
+            ErrorCode::kProtocol,
+            fmt::format("{}. Restore a backup (memtide-fabric-manager restore), or {}move {}* away to "
+                        "start with an empty state; memory that is bound is adopted then. {}",
+                        what,
+                        options_.recover || helps == RecoverHelps::kNo
+                            ? ""
+                            : "start once with --recover to go on with what is left, or ",
+                        paths_.database, kChapter));
     }
 
     const SqliteOptions& options_;

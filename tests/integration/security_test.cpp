@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/integration/fabric_fixture.h"
 
@@ -204,6 +206,22 @@ TEST_F(Security, TokensComeAndGoWhileTheManagerRuns) {
         1);
 }
 
+TEST_F(Security, TokensThatCannotBeReadAgainAreAReasonOfReadyz) {
+    run_secured();
+    const std::string viewer = token("viewer", {"viewer"});
+    ASSERT_TRUE(eventually([&] { return client(files(viewer)).get("/v1/pool").status == 200U; }));
+    std::filesystem::permissions(folder_.file("tokens"), std::filesystem::perms(0644));
+    EXPECT_TRUE(eventually([&] {
+        return boost::json::serialize(client(files(viewer)).get("/readyz").json)
+                   .find("tokens cannot be read") != std::string::npos;
+    }));
+    std::filesystem::permissions(folder_.file("tokens"), std::filesystem::perms(0600));
+    EXPECT_TRUE(eventually([&] {
+        return boost::json::serialize(client(files(viewer)).get("/readyz").json)
+                   .find("tokens cannot be read") == std::string::npos;
+    }));
+}
+
 TEST_F(Security, AnExpiredTokenIsRefused) {
     run_secured();
     RestClient brief = client(files(token("brief", {"viewer", "--expires", "1ms"})));
@@ -225,7 +243,39 @@ TEST_F(Security, TokenCreateExplainsWhatDoesNotGoTogether) {
     EXPECT_THAT(mistake({"--role", "agent"}), HasSubstr("--host is needed"));
     EXPECT_THAT(mistake({"--role", "admin", "--host", "host0"}), HasSubstr("--host makes no sense"));
     EXPECT_THAT(mistake({"--role", "admin", "--expires", "soon"}), HasSubstr("duration"));
+    EXPECT_THAT(mistake({"--role", "opertor"}), HasSubstr("\"opertor\"; did you mean \"operator\"?"));
     EXPECT_FALSE(std::filesystem::exists(folder_.file("tokens")));
+}
+
+TEST_F(Security, ATokenOfSomebodyWhomTheConfigurationLacksIsRefused) {
+    ManagerOptions options;
+    options.more = "authentication: {}\ntenants: [{name: blue}]\n";
+    write_file(folder_.file("named.yaml"), manager_yaml(folder_, options));
+    const auto create = [&](std::vector<std::string> more) {
+        std::vector<std::string> argv{MEMTIDE_FABRIC_MANAGER,     "token", "create", "--config",
+                                      folder_.file("named.yaml"), "--role"};
+        argv.insert(argv.end(), more.begin(), more.end());
+        return run(argv);
+    };
+    const process::Output tenant = create({"tenant", "--tenant", "bleu"});
+    EXPECT_EQ(tenant.exit.code, 2);
+    EXPECT_THAT(tenant.standard_error, HasSubstr("no tenant \"bleu\"; did you mean \"blue\"?"));
+    const process::Output host = create({"agent", "--host", "host7"});
+    EXPECT_EQ(host.exit.code, 2);
+    EXPECT_THAT(host.standard_error, HasSubstr("no host \"host7\"; did you mean"));
+    EXPECT_EQ(create({"tenant", "--tenant", "blue"}).exit.code, 0);
+}
+
+TEST_F(Security, RootsTokenCommandsLeaveTheFileToTheManagersUser) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files to another user";
+    constexpr uid_t kService = 61'234;
+    ASSERT_EQ(::chown(folder_.file("").c_str(), kService, kService), 0);
+    token("viewer", {"viewer"});
+    for (const char* name : {"tokens", "tokens.lock", "viewer"}) {
+        struct stat status{};
+        ASSERT_EQ(::stat(folder_.file(name).c_str(), &status), 0) << name;
+        EXPECT_EQ(status.st_uid, kService) << name;
+    }
 }
 
 TEST_F(Security, NewCertificatesAreServedWithoutARestart) {

@@ -1,5 +1,6 @@
 // How the program starts, and how it says why it does not.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "common/process/child.h"
 #include "tests/integration/fabric_fixture.h"
@@ -41,6 +42,23 @@ TEST_F(Startup, BadUsageExitsWithTwo) {
     EXPECT_EQ(run({"--config", "/nonexistent.yaml"}).exit.code, 2);
 }
 
+TEST_F(Startup, MistypedWordsAreNamedWithWhatWasMeant) {
+    const auto said = [&](const std::vector<std::string>& arguments) {
+        const process::Output output = run(arguments);
+        EXPECT_EQ(output.exit.code, 2);
+        return output.standard_error.substr(0, output.standard_error.find('\n'));
+    };
+    EXPECT_EQ(said({"--chek-config", "-c", config()}),
+              "memtide-fabric-manager: unknown option \"--chek-config\"; did you mean \"--check-config\"?");
+    EXPECT_EQ(said({"restor", "a"}),
+              "memtide-fabric-manager: unknown command \"restor\"; did you mean \"restore\"?");
+    EXPECT_EQ(said({"certs", "isue", "D"}),
+              "memtide-fabric-manager: certs: unknown command \"isue\"; did you mean \"issue\"?");
+    EXPECT_EQ(said({"token", "list", "--confg", "x"}),
+              "memtide-fabric-manager: unknown option \"--confg\"; did you mean \"--config\"?");
+    EXPECT_EQ(run({"restore", "--help"}).standard_output.find("/"), std::string::npos);  // no path
+}
+
 TEST_F(Startup, ABadConfigExitsWithTwoAndNamesThePlace) {
     const std::string file = config("timing: {}", "timing: {switch_pol: 5s}");
     for (const auto& extra : {std::vector<std::string>{}, {"--check-config"}}) {
@@ -58,7 +76,22 @@ TEST_F(Startup, ABadConfigExitsWithTwoAndNamesThePlace) {
 TEST_F(Startup, AGoodConfigIsCheckedWithoutAnyEffect) {
     const process::Output output = run({"--check-config", "--config", config()});
     EXPECT_EQ(output.exit.code, 0) << output.standard_error;
+    EXPECT_EQ(output.standard_output, config() + ": ok\n");
     EXPECT_EQ(read_file(folder_.file("state.db")), "");
+}
+
+TEST_F(Startup, FilesThatTheConfigNamesAreCheckedToo) {
+    write_file(folder_.file("tokens"), "nonsense\n");
+    ASSERT_EQ(::chmod(folder_.file("tokens").c_str(), 0600), 0);
+    const std::string file =
+        config("timing: {}",
+               "timing: {}\ntls: {certificate: /none/server.pem, key: /none/server.key}\n"
+               "authentication: {}");
+    const process::Output output = run({"--check-config", "--config", file});
+    EXPECT_EQ(output.exit.code, 2);
+    EXPECT_EQ(output.standard_output, "");
+    EXPECT_NE(output.standard_error.find("/none/server.pem"), std::string::npos) << output.standard_error;
+    EXPECT_NE(output.standard_error.find("tokens: line 1"), std::string::npos) << output.standard_error;
 }
 
 TEST_F(Startup, AnAddressThatIsNotLoopbackIsRefusedWithTheReason) {

@@ -138,7 +138,8 @@ int serve(const AgentConfig& config) {
 int report_good(const Options& options, const AgentConfig& config) {
     if (const auto credentials = http::Credentials::load(config.credentials); !credentials)
         return usage(credentials.error().message);
-    std::printf("%s: ok\n", options.config_path.empty() ? "memtide-tiering-agent" : options.config_path.c_str());
+    std::printf("%s: ok\n",
+                options.config_path.empty() ? "memtide-tiering-agent" : options.config_path.c_str());
     return daemon::kExitOk;
 }
 

@@ -121,6 +121,16 @@ TEST_F(RackCommand, WipeRemovesTheTopologysMediaAndNothingElse) {
     EXPECT_EQ(again.exit.code, 0) << again.standard_error;
 }
 
+TEST_F(RackCommand, MistypedCommandsAndOptionsAreNamed) {
+    const auto command = rack({"ups", kTopology});
+    EXPECT_EQ(command.exit.code, 2);
+    EXPECT_THAT(command.standard_error, HasSubstr("unknown command \"ups\"; did you mean \"up\"?"));
+    const auto option = rack({"up", kTopology, "--chek-config"});
+    EXPECT_EQ(option.exit.code, 2);
+    EXPECT_THAT(option.standard_error,
+                HasSubstr("unknown option \"--chek-config\"; did you mean \"--check-config\"?"));
+}
+
 TEST_F(RackCommand, CheckConfigOnlyChecks) {
     environment_["PATH"] = "/nonexistent";
     const auto good = rack({"up", kTopology, "--check-config"});

@@ -104,9 +104,10 @@ TEST(FindDevice, AnLdOfAMultiHeadedDeviceIsWhereItsHeadIs) {
 
 TEST(FindDevice, AnLdOfTheWrongHeadIsRefusedWithWhatTheHostReaches) {
     const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/two-switches-one-mhd.yaml").value();
-    EXPECT_EQ(find_device(topology, "mhd0:0", "host1").error().message,
-              "mhd0:0 is behind head 0 of mhd0, at port 2 of switch0, where host1 is not attached; it reaches "
-              "mhd0:3, mhd0:4");
+    EXPECT_EQ(
+        find_device(topology, "mhd0:0", "host1").error().message,
+        "mhd0:0 is behind head 0 of mhd0, at port 2 of switch0, where host1 is not attached; it reaches "
+        "mhd0:3, mhd0:4");
     EXPECT_THAT(find_device(topology, "mhd0:6", "host1").error().message, HasSubstr("mhd0:0 to mhd0:5"));
 }
 

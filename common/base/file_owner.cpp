@@ -48,6 +48,18 @@ std::string owner_of(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 ? user_name(status.st_uid) : std::string();
 }
 
+std::unexpected<Error> fail_errno_with_owner(std::string_view action, const std::string& path,
+                                             int error_number) {
+    auto failed = fail_errno(action, path, error_number);
+    if (error_number != EACCES && error_number != EPERM) return failed;
+    std::string owner = owner_of(path);
+    if (owner.empty()) owner = owner_of(std::filesystem::absolute(path).parent_path().string());
+    if (!owner.empty())
+        failed.error().message +=
+            fmt::format(" (it belongs to user {}; run this as that user: sudo -u '{}' ...)", owner, owner);
+    return failed;
+}
+
 Result<> give_to_owner_of(int fd, const std::string& path, const std::string& replaced) {
     struct stat status{};
     if (::stat(replaced.c_str(), &status) == 0) return give(fd, path, replaced, status);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "common/base/error.h"
 
@@ -11,6 +12,11 @@ namespace memtide {
 // The name of the user that the file or folder belongs to, its number when it has no name; empty when it is
 // not there. Thread safe.
 std::string owner_of(const std::string& path);
+
+// As fail_errno(), for commands that people run: when it was forbidden, with the user to run it as, whom the
+// file or else its folder belongs to.
+std::unexpected<Error> fail_errno_with_owner(std::string_view action, const std::string& path,
+                                             int error_number);
 
 // Gives the open file `fd` (named `path` in errors) the owner and group of `replaced`, in whose place it will
 // be put, or, when that is not there, those of the folder it will be in. Only root gives files to others; for

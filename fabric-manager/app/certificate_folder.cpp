@@ -31,7 +31,7 @@ constexpr const char* kRevoked = "revoked";
 Result<> write_file(const fs::path& path, const std::string& text, mode_t mode) {
     const std::string fresh = path.string() + ".new";
     const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
-    if (fd < 0) return fail_errno("create", fresh, errno);
+    if (fd < 0) return fail_errno_with_owner("create", fresh, errno);
     if (auto given = give_to_owner_of(fd, fresh, path.string()); !given) {
         ::close(fd);
         ::unlink(fresh.c_str());
@@ -55,13 +55,13 @@ Result<> write_and_tell(const fs::path& path, const std::string& text, mode_t mo
 
 Result<std::string> read_file(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) return fail_errno("open", path.string(), errno);
+    if (!file) return fail_errno_with_owner("open", path.string(), errno);
     return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 Result<> make_folder(const fs::path& folder) {
     if (::mkdir(folder.c_str(), 0750) != 0)
-        return errno == EEXIST ? Result<>{} : fail_errno("create the folder", folder.string(), errno);
+        return errno == EEXIST ? Result<>{} : fail_errno_with_owner("create the folder", folder.string(), errno);
     const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_errno("open", folder.string(), errno);
     auto given = give_to_owner_of_folder(fd, fs::absolute(folder).lexically_normal().string());

@@ -98,7 +98,7 @@ Result<> replace(const std::string& path, std::string_view text) {
     {
         const Descriptor file(
             ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-        if (file.get() < 0) return fail_errno("create", fresh, errno);
+        if (file.get() < 0) return fail_errno_with_owner("create", fresh, errno);
         if (auto given = give_to_owner_of(file.get(), fresh, path); !given) {
             ::unlink(fresh.c_str());
             return given;
@@ -142,12 +142,7 @@ Result<Tokens> load_tokens(const std::string& path) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file.get() < 0) {
         if (errno == ENOENT) return Tokens{};
-        auto failed = fail_errno("open the tokens", path, errno);
-        if (errno == EACCES) {
-            const std::string owner = owner_of(path);
-            if (!owner.empty()) failed.error().message += fmt::format(" (they belong to user {})", owner);
-        }
-        return failed;
+        return fail_errno_with_owner("open the tokens", path, errno);
     }
     struct stat status{};
     if (::fstat(file.get(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
@@ -169,7 +164,7 @@ Result<Tokens> load_tokens(const std::string& path) {
 Result<> edit_tokens(const std::string& path, const std::function<Result<>(Tokens&)>& edit) {
     const std::string lock_path = path + ".lock";
     const Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (lock.get() < 0) return fail_errno("create", lock_path, errno);
+    if (lock.get() < 0) return fail_errno_with_owner("create", lock_path, errno);
     if (auto given = give_to_owner_of(lock.get(), lock_path, path); !given) return given;
     while (::flock(lock.get(), LOCK_EX) != 0)
         if (errno != EINTR) return fail_errno("lock", lock_path, errno);

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "common/daemon/daemon.h"
+#include "common/http/credentials.h"
 #include "common/log/log.h"
+#include "common/usage/explain.h"
 #include "tiering-agent/app/agent_config.h"
 #include "tiering-agent/app/once.h"
 #include "tiering-agent/hotplug/host.h"

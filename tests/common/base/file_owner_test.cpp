@@ -1,6 +1,7 @@
 // Whose new files are: root's commands leave them to the service, everybody else's are their own.
 #include "common/base/file_owner.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -79,6 +80,8 @@ TEST_F(FileOwner, WhoMayNotGiveItIsToldAsWhomToRun) {
     ASSERT_EQ(::seteuid(kService), 0);
     const int fd = create(file("new"));
     const auto given = give_to_owner_of(fd, file("new"), file("old"));
+    const auto forbidden = fail_errno_with_owner("open", file("none"), EACCES);
+    EXPECT_NE(forbidden.error().message.find("sudo -u 'root'"), std::string::npos) << forbidden.error().message;
     const auto elsewhere = give_to_owner_of(fd, file("new"), file("none"));
     ASSERT_EQ(::seteuid(0), 0);
     ::close(fd);

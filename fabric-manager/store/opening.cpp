@@ -46,14 +46,17 @@ class Opening {
     explicit Opening(const SqliteOptions& options) : options_(options), paths_(options.path) {}
 
     Result<OpenState> open() {
-        Result<File> lock = lock_state(paths_);
+        Result<StateLock> lock = StateLock::take(paths_);
         if (!lock) return std::unexpected(lock.error());
         state_.lock = *std::move(lock);
+        if (Result<> ok = check_only_name(paths_); !ok) return std::unexpected(ok.error());
         if (Result<> ok = finish_interrupted(); !ok) return std::unexpected(ok.error());
         const Result<> usable = open_database();
         if (!usable && usable.error().code != ErrorCode::kProtocol) return std::unexpected(usable.error());
         const Result<> ok = usable ? bring_up() : rebuild(usable.error().message);
         if (!ok) return std::unexpected(ok.error());
+        // It may be a new file by now.
+        if (Result<> locked = state_.lock->take_file(paths_); !locked) return std::unexpected(locked.error());
         return std::move(state_);
     }
 

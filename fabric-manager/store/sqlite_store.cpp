@@ -127,7 +127,7 @@ class SqliteStore final : public Store {
 
     SqliteOptions options_;
     StatePaths paths_;
-    File lock_;
+    std::optional<StateLock> lock_;              // given up after the connections
     std::optional<StateConnection> connection_;  // nothing while it is being opened anew
     OpenTransaction transaction_;
     std::optional<EntryLog> log_;  // nothing for ":memory:"

@@ -109,22 +109,6 @@ TEST_F(Recovery, AYoungDatabaseThatLostItsWalIsNotTakenForANewOne) {
     }
 }
 
-TEST_F(Recovery, ALinkStandsForTheStateThatItPointsTo) {
-    const std::string link = (folder / "link.db").string();
-    std::filesystem::create_symlink(options.path, link);
-    {
-        const auto store = open();
-        fill(*store, 0, 3);
-        const Result<std::unique_ptr<Store>> second = open_sqlite_store({.path = link});
-        ASSERT_FALSE(second);
-        EXPECT_EQ(second.error().code, ErrorCode::kConflict);
-    }
-    options.path = link;
-    const auto store = open();
-    EXPECT_EQ(compositions(*store), 3u);
-    fill(*store, 3, 4);
-}
-
 TEST_F(Recovery, TheDamagedFileIsKept) {
     make();
     flip_in(options.path, "\"id\":\"c-42\"");

@@ -29,24 +29,27 @@ struct CertsOptions {
     std::vector<std::string> servers;  // DNS names and IP addresses
     std::vector<std::string> agents;   // hosts
     std::string revoked;
+    std::uint64_t emulated_hosts = 0;  // host0 and so on
     std::uint64_t days = 365;
 };
 
 std::chrono::seconds days(std::uint64_t count) { return std::chrono::hours(24 * count); }
 
+enum class Order { kOne, kOfMany };  // of many: the caller says which and has them written to the disk
+
 // In place of what is there, at once.
-Result<> write_file(const fs::path& path, const std::string& text, mode_t mode) {
+Result<> write_file(const fs::path& path, const std::string& text, mode_t mode, Order order = Order::kOne) {
     const std::string fresh = path.string() + ".new";
     const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) return fail_errno("create", fresh, errno);
     const bool written = ::fchmod(fd, mode) == 0 &&
                          ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                         ::fsync(fd) == 0;
+                         (order == Order::kOfMany || ::fsync(fd) == 0);
     const int error = errno;
     ::close(fd);
     if (!written) return fail_errno("write", fresh, error);
     if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno("put in place", path.string(), errno);
-    fmt::print("{}\n", path.string());
+    if (order == Order::kOne) fmt::print("{}\n", path.string());
     return {};
 }
 
@@ -56,10 +59,11 @@ Result<std::string> read_file(const fs::path& path) {
     return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-Result<> write_pair(const fs::path& folder, const std::string& name, const tls::CertificateAndKey& pair) {
+Result<> write_pair(const fs::path& folder, const std::string& name, const tls::CertificateAndKey& pair,
+                    Order order = Order::kOne) {
     // The key first: a manager that reads both meanwhile then finds a pair that does not fit, and waits.
-    if (auto written = write_file(folder / (name + ".key"), pair.key, 0600); !written) return written;
-    return write_file(folder / (name + ".pem"), pair.certificate, 0644);
+    if (auto written = write_file(folder / (name + ".key"), pair.key, 0600, order); !written) return written;
+    return write_file(folder / (name + ".pem"), pair.certificate, 0644, order);
 }
 
 Result<tls::Authority> open_authority(const fs::path& folder) {
@@ -87,7 +91,8 @@ Result<> issue_server(const tls::Authority& authority, const CertsOptions& optio
     return write_pair(options.folder, "server", *issued);
 }
 
-Result<> issue_agent(const tls::Authority& authority, const CertsOptions& options, const std::string& host) {
+Result<> issue_agent(const tls::Authority& authority, const CertsOptions& options, const std::string& host,
+                     Order order = Order::kOne) {
     if (auto good = check_name(host); !good)
         return std::unexpected(std::move(good.error()).with_context(fmt::format("host \"{}\"", host)));
     tls::CertificateRequest request;
@@ -97,7 +102,22 @@ Result<> issue_agent(const tls::Authority& authority, const CertsOptions& option
     request.ends = days(options.days);
     const auto issued = authority.issue(request);
     if (!issued) return std::unexpected(issued.error());
-    return write_pair(options.folder, "agent-" + host, *issued);
+    return write_pair(options.folder, "agent-" + host, *issued, order);
+}
+
+// As memtide-cxl-emul hosts calls them. One line instead of two for each host, and one wait for the disk.
+Result<> issue_emulated(const tls::Authority& authority, const CertsOptions& options) {
+    for (std::uint64_t i = 0; i < options.emulated_hosts; ++i)
+        if (auto issued = issue_agent(authority, options, fmt::format("host{}", i), Order::kOfMany); !issued)
+            return issued;
+    const int fd = ::open(options.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool synced = fd >= 0 && ::syncfs(fd) == 0;
+    const int error = errno;
+    if (fd >= 0) ::close(fd);
+    if (!synced) return fail_errno("write to the disk", options.folder, error);
+    fmt::print("{}/agent-HOST.pem and .key of {} hosts, host0 to host{}\n", options.folder,
+               options.emulated_hosts, options.emulated_hosts - 1);
+    return {};
 }
 
 Result<> issue_all(const tls::Authority& authority, const CertsOptions& options) {
@@ -105,6 +125,7 @@ Result<> issue_all(const tls::Authority& authority, const CertsOptions& options)
         if (auto issued = issue_server(authority, options); !issued) return issued;
     for (const std::string& host : options.agents)
         if (auto issued = issue_agent(authority, options, host); !issued) return issued;
+    if (options.emulated_hosts > 0) return issue_emulated(authority, options);
     return {};
 }
 
@@ -129,8 +150,9 @@ Result<> init(const CertsOptions& options) {
 Result<> issue(const CertsOptions& options) {
     const auto authority = open_authority(options.folder);
     if (!authority) return std::unexpected(authority.error());
-    if (options.servers.empty() && options.agents.empty())
-        return fail(ErrorCode::kInvalidArgument, "say what to issue: --server NAME or --agent HOST");
+    if (options.servers.empty() && options.agents.empty() && options.emulated_hosts == 0)
+        return fail(ErrorCode::kInvalidArgument,
+                    "say what to issue: --server NAME, --agent HOST or --emulated-hosts N");
     return issue_all(*authority, options);
 }
 
@@ -186,6 +208,10 @@ void add_certs_commands(CLI::App& app, std::function<int()>& command) {
         one->add_option("--server", options->servers,
                         "Names and IP addresses that clients use for the manager");
         one->add_option("--agent", options->agents, "Hosts to issue agents' certificates for");
+        one->add_option("--emulated-hosts", options->emulated_hosts,
+                        "Agents' certificates for this many hosts host0, host1, ..., as "
+                        "`memtide-cxl-emul hosts --count` calls them")
+            ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000}));
     };
     add_whom(add(
         "init", "Make the CA, the manager's certificate (default: for this machine only) and agents'", init));

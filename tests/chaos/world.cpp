@@ -27,14 +27,18 @@ constexpr const char* kTiming =
 }  // namespace
 
 World::World(const ChaosOptions& options)
-    : options_(options), rest_(manager_url(folder_)), control_(fleet_control(folder_)) {
-    fleet_.emplace(
-        start_fleet(folder_, {.hosts = options.hosts,
-                              .switches = options.switches,
-                              .devices = kChaosDevices,
-                              .options = {"--seed=" + std::to_string(options.seed), "--online-delay=exp:5ms",
-                                          "--offline-delay=0ms..20ms", "--report-delay=0ms..5ms",
-                                          "--bind-time=1ms", "--erase-time=2ms"}}));
+    : options_(options),
+      secured_(options.secured ? std::make_unique<Secured>(folder_, options.hosts) : nullptr),
+      rest_(secured_ ? secured_->url() : manager_url(folder_),
+            secured_ ? secured_->client() : http::Credentials::none()),
+      control_(fleet_control(folder_)) {
+    FleetOptions fleet{.hosts = options.hosts,
+                       .switches = options.switches,
+                       .devices = kChaosDevices,
+                       .options = {"--seed=" + std::to_string(options.seed), "--online-delay=exp:5ms",
+                                   "--offline-delay=0ms..20ms", "--report-delay=0ms..5ms", "--bind-time=1ms",
+                                   "--erase-time=2ms"}};
+    fleet_.emplace(start_fleet(folder_, secured_ ? secured_->fleet(std::move(fleet)) : fleet));
     start_manager();
 }
 
@@ -51,6 +55,10 @@ void World::wrong(std::string what) {
 
 RestAnswer World::ask(const std::string& method, const std::string& target) {
     return rest_.call(method, target, {}, {}, 5s);
+}
+
+RestAnswer World::ask_json(const std::string& method, const std::string& target, const std::string& body) {
+    return rest_.send_json(method, target, body);
 }
 
 bool World::try_compose(const Unanswered& request) {
@@ -152,6 +160,11 @@ json::value World::fleet(const std::string& target) { return control_.get(target
 void World::start_manager() {
     ++manager_starts_;
     manager_.emplace(start_fleet_manager(folder_, kTiming));
+}
+
+void World::renew_agent_certificate(const std::string& host, bool revokes) {
+    if (revokes) secured_->revoke_agent(host);
+    secured_->renew_agent(host);
 }
 
 void World::kill_manager() {

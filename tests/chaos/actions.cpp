@@ -55,8 +55,8 @@ class Chaos {
             Action{60, "resize", &Chaos::resize}, Action{20, "renew", &Chaos::renew},
             Action{90, "host-fault", &Chaos::host_fault}, Action{12, "power-off", &Chaos::power_off},
             Action{18, "link-down", &Chaos::link_down}, Action{12, "erase-fails", &Chaos::erase_fails},
-            Action{12, "kill-manager", &Chaos::kill}, Action{4, "restart-manager", &Chaos::restart},
-            Action{60, "look", &Chaos::look},
+            Action{12, "sick-device", &Chaos::sick_device}, Action{12, "kill-manager", &Chaos::kill},
+            Action{4, "restart-manager", &Chaos::restart}, Action{60, "look", &Chaos::look},
             // From here on only of a world that is secured.
             Action{30, "wrong-certificate", &Chaos::wrong_certificate},
             Action{12, "renew-agent", &Chaos::renew_agent}, Action{4, "renew-server", &Chaos::renew_server}};
@@ -123,6 +123,10 @@ class Chaos {
     void erase_fails() {
         world_.control(
             "PUT", fmt::format("/v1/devices/{}/faults/erase-fails?for={}ms", any_device(), draw(20, 800)));
+    }
+    void sick_device() {
+        world_.control("PUT", fmt::format("/v1/devices/{}/faults/{}?for={}ms", any_device(),
+                                          one_in(2) ? "failing" : "worn", draw(20, 800)));
     }
     void kill() {
         world_.kill_manager();

@@ -19,7 +19,8 @@ constexpr std::uint64_t kGranule = 256ULL << 20;
 
 // Short enough that many things happen in a minute.
 constexpr const char* kTiming =
-    "timing: {switch_poll: 200ms, command_timeout: 1s, connect_timeout: 1s, retry_max: 200ms, "
+    "timing: {switch_poll: 200ms, health_poll: 100ms, command_timeout: 1s, connect_timeout: 1s, retry_max: "
+    "200ms, "
     "gone_after: 300ms, quarantine_retry: 500ms, drain_deadline: 2s, shutdown_grace: 1s}\n"
     "flapping: {limit: 4, window: 2s, hold: 300ms, hold_max: 1s}\n"
     "tenants: [{name: red, bytes: 4GiB, compositions: 10}, {name: blue}]\n";

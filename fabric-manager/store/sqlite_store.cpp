@@ -55,6 +55,7 @@ class SqliteStore final : public Store {
             (void)connection_->database->execute("PRAGMA synchronous=NORMAL");  // the log is what is durable
             snapshots_ = std::make_unique<SnapshotTaker>(paths_.database, paths_.snapshot());
             if (!state.has_snapshot) snapshots_->request();
+            if (!state.damage.empty()) snapshots_->note_damage(state.damage);
         }
         thread_ = std::thread([this] { run(); });
     }
@@ -67,6 +68,7 @@ class SqliteStore final : public Store {
         wake_.notify_one();
         thread_.join();
         if (!log_ || !connection_) return;
+        drop_old_log();
         if (const Result<> ok = settle(); !ok)
             log::warning("the next start brings the state file up from its log", {{"error", ok.error()}});
     }
@@ -75,6 +77,8 @@ class SqliteStore final : public Store {
         const std::lock_guard lock(use_);
         if (log_)
             if (Result<> ok = transaction_.open(*connection_); !ok) return std::unexpected(ok.error());
+        if (snapshots_ && !std::exchange(checks_snapshot_, true))
+            snapshots_->check(options_.check_snapshot_after);
         return read_contents(*connection_->database);
     }
     void apply(Mutation mutation, std::function<void(Result<>)> done) override {
@@ -84,6 +88,9 @@ class SqliteStore final : public Store {
         push(Read{std::move(query), std::move(done)});
     }
     void watch(std::function<void(const Mutation&)> changed) override { changed_ = std::move(changed); }
+    void watch_damage(std::function<void(const std::string& damage)> changed) override {
+        if (snapshots_) snapshots_->watch_damage(std::move(changed));
+    }
 
   private:
     struct Write {
@@ -123,6 +130,7 @@ class SqliteStore final : public Store {
     Result<> check_files();
     Result<> heal();
     void keep_snapshots();
+    void drop_old_log();
     Result<> pass(std::string_view point, std::string_view action) const;
 
     SqliteOptions options_;
@@ -133,6 +141,7 @@ class SqliteStore final : public Store {
     std::optional<EntryLog> log_;  // nothing for ":memory:"
     std::optional<FileIdentity> identity_;
     std::unique_ptr<SnapshotTaker> snapshots_;
+    bool checks_snapshot_ = false;
     std::chrono::steady_clock::time_point healed_{};  // last tried
     OpenTransaction::Clock::time_point commit_not_before_{};
     bool behind_ = false;  // the last commit failed
@@ -342,9 +351,14 @@ Result<> SqliteStore::heal() {
     return {};
 }
 
-void SqliteStore::keep_snapshots() {
+// What the newest snapshot has.
+void SqliteStore::drop_old_log() {
     if (const std::optional<HistoryPosition> taken = snapshots_->take_news())
         if (taken->generation == log_->position().generation) log_->remove_up_to(taken->entry);
+}
+
+void SqliteStore::keep_snapshots() {
+    drop_old_log();
     if (log_->broken() || log_->segment_bytes() < options_.snapshot_after.value) return;
     std::error_code absent;
     const std::uintmax_t size = std::filesystem::file_size(paths_.database, absent);

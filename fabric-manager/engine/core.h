@@ -194,6 +194,7 @@ class Core : public std::enable_shared_from_this<Core> {
     // requests.cpp
     Async<Outcome<Created>> create(CompositionRequest request, std::optional<IdempotencyKey> key);
     Outcome<PlannedComposition> plan(CompositionRequest request);
+    Async<std::optional<Outcome<Created>>> look_up(IdempotencyKey key);
     Async<Outcome<Composition>> change(CompositionId id, CompositionChangeRequest request,
                                        Precondition precondition);
     Async<Outcome<Composition>> release(CompositionId id, bool force, Precondition precondition);

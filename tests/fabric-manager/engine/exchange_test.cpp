@@ -243,6 +243,31 @@ TEST_F(Exchanges, OtherSizesMeanwhileAreRefusedAndTheOldOneUndoesIt) {
     expect_undone("asked-back");
 }
 
+TEST_F(Exchanges, ASizeThatIsWrongAtAnyTimeIsWrongMeanwhileToo) {
+    begin(4);
+    const auto refusal = [&](Bytes size) {
+        CompositionChangeRequest request;
+        request.size = size;
+        const Outcome<Composition> changed = rig.run(rig.manager->change(id, std::move(request)));
+        return changed ? std::string("accepted") : changed.error().code;
+    };
+    const auto expect_refusals = [&] {
+        EXPECT_EQ(refusal(Bytes{0}), problem::kSizeZero);
+        EXPECT_EQ(refusal(mebibytes(100)), problem::kSizeNotMultiple);
+        EXPECT_EQ(refusal(kCxlGranule * 5 + Bytes{1}), problem::kSizeNotMultiple);
+        EXPECT_EQ(refusal(kCxlGranule * 1000), problem::kExceedsCapacity);
+    };
+    expect_refusals();
+    ASSERT_TRUE(waits_for_what_comes());
+    expect_refusals();
+    ASSERT_TRUE(now().exchange);
+    rig.agents[0]->new_memory = NewMemory::kOnlined;
+    rig.released(id);
+    EXPECT_EQ(refusal(Bytes{0}), problem::kSizeZero);
+    EXPECT_EQ(refusal(mebibytes(100)), problem::kSizeNotMultiple);
+    EXPECT_EQ(refusal(kCxlGranule), problem::kCompositionEnded);
+}
+
 TEST_F(Exchanges, HostThatRebootsInTheMiddleHasItGoOnOrUndone) {
     begin();
     ASSERT_TRUE(waits_for_what_comes());

@@ -110,6 +110,7 @@ Result<> Core::load() {
                 return fail(ErrorCode::kProtocol,
                             fmt::format("the journal contradicts itself: {}", claimed.error().message));
         }
+        if (c.state == CompositionState::kOnline) c.reason.reset();  // older versions kept it
         // The time in which no manager ran is not its overhead.
         if (c.phase_started != Time{}) c.phase_waited_ms += std::max(0.0, to_ms(now() - c.updated));
         next_sequence_ = std::max(next_sequence_, c.sequence + 1);

@@ -97,6 +97,73 @@ TEST(Heal, ReplacementWaitsUntilThereIsMemory) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
+// What the event of the loss says stays; what the composition says is what is so now.
+TEST(Heal, OnlineAgainItHasNoReasonToBeOtherwise) {
+    Rig rig;
+    quick(rig);
+    rig.fabric->add_mld(2, {1});
+    rig.fabric->add_mld(3, {1});
+    rig.start_ready();
+    const Composition c = rig.online("host0", 2, spread(true));
+    rig.fabric->remove_device(port_of(c.parts[0]));
+    ASSERT_TRUE(rig.reaches(c.id, kDegraded));
+    ASSERT_TRUE(rig.get(c.id).reason);
+    EXPECT_EQ(rig.get(c.id).reason->code, "device-vanished");
+    rig.agents[0]->new_memory = FakeAgent::NewMemory::kIgnored;
+    rig.fabric->add_mld(4, {1});
+    ASSERT_TRUE(rig.reaches(c.id, kResizing));
+    EXPECT_TRUE(rig.get(c.id).reason);  // it lacks something still
+    rig.agents[0]->new_memory = FakeAgent::NewMemory::kOnlined;
+    ASSERT_TRUE(rig.run_until([&] { return rig.get(c.id).parts.back().state == kOnlining; }));
+    rig.report(*rig.agents[0]);
+    ASSERT_TRUE(rig.reaches(c.id, kOnline));
+    EXPECT_FALSE(rig.get(c.id).reason);
+    EXPECT_TRUE(rig.has_event("composition.part-lost", "device-vanished"));
+    for (const Event& event : rig.events())
+        if (event.type == "composition.state" && event.state == "Online") EXPECT_EQ(event.code, "");
+    rig.kill();
+    rig.start_ready();
+    EXPECT_FALSE(rig.get(c.id).reason);
+    rig.released(c.id);
+    EXPECT_FALSE(rig.get(c.id).reason);
+}
+
+TEST(Heal, ResizedToWhatIsLeftItHasNoReasonEither) {
+    Rig rig;
+    quick(rig);
+    rig.fabric->add_mld(2, {1});
+    rig.fabric->add_mld(3, {1});
+    rig.start_ready();
+    const Composition c = rig.online("host0", 2, spread(false));
+    rig.fabric->remove_device(port_of(c.parts[0]));
+    ASSERT_TRUE(rig.reaches(c.id, kDegraded));
+    CompositionChangeRequest request;
+    request.size = kCxlGranule;
+    ASSERT_TRUE(rig.run(rig.manager->change(c.id, request)));
+    ASSERT_TRUE(rig.reaches(c.id, kOnline));
+    EXPECT_FALSE(rig.get(c.id).reason);
+    // Lost again, it has one again.
+    rig.fabric->remove_device(port_of(c.parts[1]));
+    ASSERT_TRUE(rig.reaches(c.id, kFailed));
+    EXPECT_EQ(rig.get(c.id).reason->code, "device-vanished");
+}
+
+TEST(Heal, ALossBeforeARebootIsStillWhatIsWrongAfterIt) {
+    Rig rig;
+    quick(rig);
+    rig.fabric->add_mld(2, {1});
+    rig.fabric->add_mld(3, {1});
+    rig.start_ready();
+    const Composition c = rig.online("host0", 2, spread(false));
+    rig.fabric->remove_device(port_of(c.parts[0]));
+    ASSERT_TRUE(rig.reaches(c.id, kDegraded));
+    rig.agents[0]->boot_id = "boot-2";
+    rig.report(*rig.agents[0]);
+    ASSERT_TRUE(rig.run_until(
+        [&] { return rig.get(c.id).state == kDegraded && rig.get(c.id).parts[1].boot_id == "boot-2"; }));
+    EXPECT_TRUE(rig.get(c.id).reason);
+}
+
 TEST(Heal, DegradedOneThatHasNothingLeftIsReleasedAtOnce) {
     Rig rig;
     quick(rig);

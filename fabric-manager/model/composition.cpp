@@ -153,7 +153,9 @@ CompositionState state_of(const Composition& c) {
         // One that waits for a replacement of all it had is not over.
         return c.placement.reprovide ? kDegraded : kFailed;
     }
-    if (!stays) return *live;
+    // What is not bound yet of one that its host used has no way forward: it looks as what it is, on its way
+    // back.
+    if (!stays) return c.was_online ? std::max(*live, kDraining) : *live;
     const std::optional<CompositionState> lasting = earliest(c, &is_lasting);
     if (!c.was_online) return lasting.value_or(*live);
     // From its first Online on it is resized, healed, or as it should be, however far its parts are.

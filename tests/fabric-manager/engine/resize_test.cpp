@@ -94,6 +94,38 @@ TEST(Resize, GrowthThatFailsGoesBackToTheOldSize) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
+// States as a client sees them from the answer to its DELETE on.
+std::vector<std::string> states_after(Rig& rig, const CompositionId& id, std::uint64_t event) {
+    std::vector<std::string> states;
+    for (const Event& one : rig.events())
+        if (one.id > event && one.type == "composition.state" && one.composition == id)
+            states.push_back(one.state);
+    return states;
+}
+
+// At every moment of a growth and of an exchange.
+TEST(Resize, ReleasedInTheMiddleItDrainsFromTheAnswerOn) {
+    for (const std::uint64_t units : {6, 2})
+        for (int turns = 0; turns < 24; turns += 3) {
+            Rig rig;
+            rig.fabric->background_polls = 1;
+            rig.fabric->add_mld(2, {4, 0, 0}, 4);
+            rig.start_ready();
+            const CompositionId id = rig.online("host0", 4).id;
+            ASSERT_TRUE(resize(rig, id, units));
+            rig.run_until([&, n = 0]() mutable { return ++n > turns; });
+            const std::uint64_t before = rig.manager->last_event();
+            const Outcome<Composition> answer = rig.release(id);
+            ASSERT_TRUE(answer);
+            EXPECT_EQ(answer->state, kDraining) << units << ", " << turns;
+            ASSERT_TRUE(rig.reaches(id, kReleased));
+            EXPECT_EQ(states_after(rig, id, before),
+                      (std::vector<std::string>{"Draining", "Unbinding", "Erasing", "Released"}))
+                << units << ", " << turns;
+            EXPECT_EQ(rig.wrong(), kNone);
+        }
+}
+
 TEST(Resize, OneThatNeverWasOnlineIsNotResized) {
     Rig rig;
     rig.fabric->add_mld(2, {2, 2});

@@ -153,8 +153,7 @@ CompositionState state_of(const Composition& c) {
         // One that waits for a replacement of all it had is not over.
         return c.placement.reprovide ? kDegraded : kFailed;
     }
-    // What is not bound yet of one that its host used has no way forward: it looks as what it is, on its way
-    // back.
+    // What was still coming to one that its host uses goes back as well, however far it is.
     if (!stays) return c.was_online ? std::max(*live, kDraining) : *live;
     const std::optional<CompositionState> lasting = earliest(c, &is_lasting);
     if (!c.was_online) return lasting.value_or(*live);

@@ -7,7 +7,6 @@ namespace memtide::fm {
 namespace {
 
 using enum CompositionState;
-const std::vector<std::string> kNone;
 
 TEST(Fault, SwitchThatIsDownAtTheStartIsUsedWhenItComes) {
     Rig rig;

@@ -22,8 +22,8 @@ namespace memtide::fm {
 
 namespace {
 
-constexpr std::size_t kMaxGroup = 512;          // mutations in one write of the log
-constexpr std::size_t kMaxUncommitted = 4096;   // entries that the database lags behind
+constexpr std::size_t kMaxGroup = 512;           // mutations in one write of the log
+constexpr std::size_t kMaxUncommitted = 4096;    // entries that the database lags behind
 constexpr std::chrono::seconds kCommitPause{1};  // of a commit that failed
 // Where many write at a time, a moment's wait makes groups larger: a sync costs the processor as much as tens
 // of entries.

@@ -19,6 +19,7 @@ struct OpenState {
     std::unique_ptr<Database> database;
     std::optional<EntryLog> log;
     bool has_snapshot = false;             // of this generation
+    std::string damage;                    // of snapshot or log, while the database is good
     std::optional<std::string> recovered;  // a sentence: what was wrong, and what was done
 };
 

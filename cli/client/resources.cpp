@@ -33,7 +33,7 @@ bool is_topology(const json::value& answer) {
 bool is_named(const json::value& answer) { return has_text(answer, "name"); }
 bool is_serial(const json::value& answer) { return has_text(answer, "serial"); }
 bool is_composition(const json::value& answer) { return has_text(answer, "id") && has_text(answer, "state"); }
-bool is_plan(const json::value& answer) { return has_list(answer, "parts") && has_list(answer, "excluded"); }
+bool is_plan(const json::value& answer) { return has_list(answer, "parts") && has_text(answer, "host"); }
 bool is_history(const json::value& answer) {
     return has_text(answer, "composition") && has_list(answer, "steps") && has_list(answer, "items");
 }

@@ -31,8 +31,9 @@ Result<std::string> read_token_file(const std::string& path) {
     return token;
 }
 
-Result<std::shared_ptr<Credentials>> Credentials::load(CredentialFiles files) {
-    std::shared_ptr<Credentials> result(new Credentials(std::move(files)));
+Result<std::shared_ptr<Credentials>> Credentials::load(CredentialFiles files,
+                                                       std::shared_ptr<tls::ClientTrust> trust) {
+    std::shared_ptr<Credentials> result(new Credentials(std::move(files), std::move(trust)));
     const CredentialFiles& given = result->files_;
     if (!given.tls.ca.empty() || !given.tls.certificate.empty() || !given.tls.key.empty())
         if (const auto loaded = result->tls(); !loaded) return std::unexpected(loaded.error());
@@ -50,7 +51,7 @@ std::shared_ptr<Credentials> Credentials::none() {
 
 Result<std::shared_ptr<tls::ClientContext>> Credentials::tls() {
     if (!tls_) {
-        auto loaded = tls::ClientContext::load(files_.tls);
+        auto loaded = tls::ClientContext::load(files_.tls, trust_);
         if (!loaded) return std::unexpected(std::move(loaded.error()));
         tls_ = *std::move(loaded);
     }

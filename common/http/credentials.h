@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/tls/client_context.h"
@@ -19,8 +20,10 @@ struct CredentialFiles {
 // safe.
 class Credentials {
   public:
-    // kInvalidArgument, kPermission, kIo: the file and what is wrong with it. No message has the token in it.
-    static Result<std::shared_ptr<Credentials>> load(CredentialFiles files);
+    // `trust`: as for tls::ClientContext::load(). kInvalidArgument, kPermission, kIo: the file and what is
+    // wrong with it. No message has the token in it.
+    static Result<std::shared_ptr<Credentials>> load(CredentialFiles files,
+                                                     std::shared_ptr<tls::ClientTrust> trust = nullptr);
     // The system's CAs and no token.
     static std::shared_ptr<Credentials> none();
 
@@ -30,9 +33,11 @@ class Credentials {
     [[nodiscard]] const std::string& token();
 
   private:
-    explicit Credentials(CredentialFiles files) : files_(std::move(files)) {}
+    explicit Credentials(CredentialFiles files, std::shared_ptr<tls::ClientTrust> trust = nullptr)
+        : files_(std::move(files)), trust_(std::move(trust)) {}
 
     const CredentialFiles files_;
+    std::shared_ptr<tls::ClientTrust> trust_;  // null: its own
     std::shared_ptr<tls::ClientContext> tls_;
     std::string token_;
     tls::FileStamps token_stamp_;

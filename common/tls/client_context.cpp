@@ -8,49 +8,82 @@
 namespace memtide::tls {
 namespace {
 
-Result<SslContextPtr> make_context(const ClientFiles& files) {
+Result<SslContextPtr> make_context(const std::string& ca) {
     SslContextPtr context(SSL_CTX_new(TLS_client_method()));
     if (!context) return fail(ErrorCode::kInternal, "set up TLS: " + take_error());
     SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-    if (files.ca.empty()) {
+    if (ca.empty()) {
         SSL_CTX_set_default_verify_paths(context.get());
-    } else if (auto trusted = trust(context.get(), files.ca); !trusted) {
+    } else if (auto trusted = trust(context.get(), ca); !trusted) {
         return std::unexpected(std::move(trusted.error()));
     }
-    if (files.certificate.empty() != files.key.empty())
-        return fail(ErrorCode::kInvalidArgument,
-                    "a client certificate needs its key, and a key its certificate");
-    if (files.certificate.empty()) return context;
-    if (auto used = use_certificate(context.get(), files.certificate); !used)
-        return std::unexpected(std::move(used.error()));
-    if (auto used = use_key(context.get(), files.key, files.certificate); !used)
-        return std::unexpected(std::move(used.error()));
     return context;
 }
 
-FileStamps stamps(const ClientFiles& files) { return FileStamps({files.ca, files.certificate, files.key}); }
+FileStamps own_stamps(const ClientFiles& files) { return FileStamps({files.certificate, files.key}); }
 
 }  // namespace
 
-Result<std::shared_ptr<ClientContext>> ClientContext::load(ClientFiles files) {
-    std::shared_ptr<ClientContext> result(new ClientContext(std::move(files)));
+// --- Whom it trusts ---
+
+Result<std::shared_ptr<ClientTrust>> ClientTrust::load(std::string ca) {
+    std::shared_ptr<ClientTrust> result(new ClientTrust(std::move(ca)));
     if (auto loaded = result->reload(); !loaded) return std::unexpected(std::move(loaded.error()));
     return result;
 }
 
-Result<> ClientContext::reload() {
-    FileStamps before = stamps(files_);
-    auto context = make_context(files_);
+Result<> ClientTrust::reload() {
+    FileStamps before({ca_});
+    auto context = make_context(ca_);
     if (!context) return std::unexpected(std::move(context.error()));
     context_ = *std::move(context);
     loaded_ = std::move(before);
     return {};
 }
 
+SSL_CTX* ClientTrust::context() {
+    if (FileStamps({ca_}) != loaded_) (void)reload();
+    return context_.get();
+}
+
+// --- What it shows ---
+
+Result<std::shared_ptr<ClientContext>> ClientContext::load(ClientFiles files,
+                                                           std::shared_ptr<ClientTrust> trust) {
+    if (files.certificate.empty() != files.key.empty())
+        return fail(ErrorCode::kInvalidArgument,
+                    "a client certificate needs its key, and a key its certificate");
+    if (!trust) {
+        auto own = ClientTrust::load(files.ca);
+        if (!own) return std::unexpected(std::move(own.error()));
+        trust = *std::move(own);
+    }
+    std::shared_ptr<ClientContext> result(new ClientContext(std::move(files), std::move(trust)));
+    if (auto loaded = result->reload(); !loaded) return std::unexpected(std::move(loaded.error()));
+    return result;
+}
+
+Result<> ClientContext::reload() {
+    FileStamps before = own_stamps(files_);
+    if (!files_.certificate.empty()) {
+        auto identity = read_identity(files_.certificate, files_.key);
+        if (!identity) return std::unexpected(std::move(identity.error()));
+        const SslPtr probe(SSL_new(trust_->context()));
+        if (auto used = use_identity(probe.get(), *identity); !used)
+            return std::unexpected(std::move(used.error()).with_context(files_.certificate));
+        identity_ = *std::move(identity);
+    }
+    loaded_ = std::move(before);
+    return {};
+}
+
 std::unique_ptr<Session> ClientContext::make_session(int fd, const std::string& server_name) {
-    if (stamps(files_) != loaded_) (void)reload();
-    return std::make_unique<Session>(context_.get(), fd, false, server_name);
+    if (own_stamps(files_) != loaded_) (void)reload();
+    auto session = std::make_unique<Session>(trust_->context(), fd, false, server_name);
+    if (identity_.certificate && session->native() != nullptr)
+        (void)use_identity(session->native(), identity_);  // has been tried when it was read
+    return session;
 }
 
 std::string ClientContext::explain(Session& session, const std::string& server_name) const {

@@ -44,46 +44,70 @@ Result<> check_dates(X509* certificate, const std::string& path) {
     return {};
 }
 
-}  // namespace
-
-Result<> use_certificate(SSL_CTX* context, const std::string& path) {
+Result<> read_certificates(const std::string& path, Identity& into) {
     const auto file = open("certificate", path);
     if (!file) return std::unexpected(file.error());
-    const X509Ptr leaf(PEM_read_bio_X509(file->get(), nullptr, no_passphrase, nullptr));
-    if (!leaf)
+    into.certificate.reset(PEM_read_bio_X509(file->get(), nullptr, no_passphrase, nullptr));
+    if (!into.certificate)
         return fail(ErrorCode::kInvalidArgument,
                     fmt::format("{} holds no certificate in PEM (-----BEGIN CERTIFICATE-----): {}", path,
                                 take_error()));
-    if (auto good = check_dates(leaf.get(), path); !good) return good;
-    if (SSL_CTX_use_certificate(context, leaf.get()) != 1)
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("the certificate in {} cannot be used: {}", path, take_error()));
-    SSL_CTX_clear_chain_certs(context);
+    if (auto good = check_dates(into.certificate.get(), path); !good) return good;
     while (X509* const next = PEM_read_bio_X509(file->get(), nullptr, no_passphrase, nullptr))
-        SSL_CTX_add0_chain_cert(context, next);
+        into.chain.emplace_back(next);
     take_error();  // the end of the file is one
     return {};
 }
 
-Result<> use_key(SSL_CTX* context, const std::string& path, const std::string& certificate_path) {
+Result<KeyPtr> read_key(const std::string& path) {
     struct stat status{};
     if (::stat(path.c_str(), &status) == 0 && (status.st_mode & S_IRWXO) != 0)
         return fail(ErrorCode::kPermission,
                     fmt::format("the key {} is readable by everyone; chmod 600 {}", path, path));
     const auto file = open("key", path);
     if (!file) return std::unexpected(file.error());
-    const KeyPtr key(PEM_read_bio_PrivateKey(file->get(), nullptr, no_passphrase, nullptr));
-    if (!key)
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("{} holds no private key in PEM without a passphrase: {}", path, take_error()));
-    if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
-        take_error();
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("the key in {} does not belong to the certificate in {}", path, certificate_path));
-    }
-    return {};
+    KeyPtr key(PEM_read_bio_PrivateKey(file->get(), nullptr, no_passphrase, nullptr));
+    if (key) return key;
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} holds no private key in PEM without a passphrase: {}", path, take_error()));
+}
+
+// Of a context or of a session: OpenSSL has each function twice.
+Result<> judge_use(bool used) {
+    if (used) return {};
+    return fail(ErrorCode::kInvalidArgument, "the certificate cannot be used: " + take_error());
+}
+
+}  // namespace
+
+Result<Identity> read_identity(const std::string& certificate_path, const std::string& key_path) {
+    Identity identity;
+    if (auto read = read_certificates(certificate_path, identity); !read)
+        return std::unexpected(std::move(read.error()));
+    auto key = read_key(key_path);
+    if (!key) return std::unexpected(std::move(key.error()));
+    identity.key = *std::move(key);
+    if (X509_check_private_key(identity.certificate.get(), identity.key.get()) == 1) return identity;
+    take_error();
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the key in {} does not belong to the certificate in {}", key_path, certificate_path));
+}
+
+Result<> use_identity(SSL_CTX* context, const Identity& identity) {
+    bool used = SSL_CTX_use_certificate(context, identity.certificate.get()) == 1 &&
+                SSL_CTX_use_PrivateKey(context, identity.key.get()) == 1 &&
+                SSL_CTX_clear_chain_certs(context) == 1;
+    for (const X509Ptr& next : identity.chain)
+        used = used && SSL_CTX_add1_chain_cert(context, next.get()) == 1;
+    return judge_use(used);
+}
+
+Result<> use_identity(SSL* session, const Identity& identity) {
+    bool used = SSL_use_certificate(session, identity.certificate.get()) == 1 &&
+                SSL_use_PrivateKey(session, identity.key.get()) == 1 && SSL_clear_chain_certs(session) == 1;
+    for (const X509Ptr& next : identity.chain) used = used && SSL_add1_chain_cert(session, next.get()) == 1;
+    return judge_use(used);
 }
 
 Result<> trust(SSL_CTX* context, const std::string& path) {

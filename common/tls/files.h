@@ -11,11 +11,19 @@ namespace memtide::tls {
 
 // Loading of PEM files into a context. Every error names the file and says what is wrong with it.
 
-// The certificate with the chain behind it. kInvalidArgument when it has expired or is not valid yet.
-Result<> use_certificate(SSL_CTX* context, const std::string& path);
-// The key that belongs to the certificate in `certificate_path`, which must be loaded already. kPermission
-// when others than its owner and group may read the key.
-Result<> use_key(SSL_CTX* context, const std::string& path, const std::string& certificate_path);
+// What a server or client shows: a certificate with the chain behind it, and its key.
+struct Identity {
+    X509Ptr certificate;
+    std::vector<X509Ptr> chain;
+    KeyPtr key;
+};
+// kInvalidArgument when the certificate has expired or is not valid yet, or the key is another one's;
+// kPermission when others than its owner and group may read the key.
+Result<Identity> read_identity(const std::string& certificate_path, const std::string& key_path);
+// Shows it in all sessions of the context, or in this one. kInvalidArgument when OpenSSL does not take it
+// (a key that is too short).
+Result<> use_identity(SSL_CTX* context, const Identity& identity);
+Result<> use_identity(SSL* session, const Identity& identity);
 // Peers must have a certificate of one of these issuers.
 Result<> trust(SSL_CTX* context, const std::string& path);
 // Certificates on these revocation lists are refused; each issuer in use must have a list.

@@ -17,10 +17,10 @@ Result<SslContextPtr> make_context(const ServerFiles& files) {
     // Of TLS 1.2 only what keeps old traffic secret when the key gets out, and authenticates what it
     // encrypts.
     SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20");
-    if (auto used = use_certificate(context.get(), files.certificate); !used)
-        return std::unexpected(std::move(used.error()));
-    if (auto used = use_key(context.get(), files.key, files.certificate); !used)
-        return std::unexpected(std::move(used.error()));
+    const auto identity = read_identity(files.certificate, files.key);
+    if (!identity) return std::unexpected(identity.error());
+    if (auto used = use_identity(context.get(), *identity); !used)
+        return std::unexpected(std::move(used.error()).with_context(files.certificate));
     if (files.client_ca.empty()) return context;
     if (auto trusted = trust(context.get(), files.client_ca); !trusted)
         return std::unexpected(std::move(trusted.error()));

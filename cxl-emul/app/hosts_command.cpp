@@ -89,6 +89,21 @@ Result<std::pair<HostFault, double>> read_fault(const std::string& text) {
     return std::pair{*fault, share};
 }
 
+Result<> check_certificates(const HostsOptions& typed) {
+    const auto& [ca, folder] = typed.fleet.certificates;
+    const std::string& manager = typed.fleet.manager;
+    const bool secure = manager.starts_with("https://");
+    if (!secure && (!ca.empty() || !folder.empty()))
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{} is for a manager at https://, and not at {}",
+                                folder.empty() ? "--ca" : "--agent-certs", manager));
+    if (secure && folder.empty() && !typed.write_config.empty())
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "--write-config for a manager at https:// needs --agent-certs DIR, where its certificate is");
+    return {};
+}
+
 Result<FleetOptions> read(const HostsOptions& typed) {
     FleetOptions options = typed.fleet;
     options.kind = typed.kind == "sld" ? DeviceKind::kSld : DeviceKind::kMld;
@@ -109,8 +124,9 @@ Result<FleetOptions> read(const HostsOptions& typed) {
     }
     const auto topology = plan_fleet(options);
     if (!topology) return std::unexpected(topology.error());
-    if (const auto fits = manager_config(*topology, options.manager, typed.state); !fits)
+    if (const auto fits = manager_config(*topology, options.manager, {typed.state}); !fits)
         return std::unexpected(about("--manager", fits.error()));
+    if (auto fits = check_certificates(typed); !fits) return std::unexpected(std::move(fits.error()));
     return options;
 }
 
@@ -148,7 +164,8 @@ Result<> run(const HostsOptions& typed, const FleetOptions& options) {
     if (!fleet) return std::unexpected(fleet.error());
     const Topology topology = (*fleet)->topology();
     if (!typed.write_config.empty()) {
-        const auto text = manager_config(topology, options.manager, typed.state);
+        const ManagerFiles files = manager_files(typed.state, options.certificates.folder);
+        const auto text = manager_config(topology, options.manager, files);
         if (const auto written = write_file(typed.write_config, *text); !written) return written;
     }
     http::Router router;
@@ -241,8 +258,17 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
                      "Where the switches listen: tcp://127.0.0.1:0 (any ports), :PORT (that one and the next "
                      "ones) or unix:///FOLDER")
         ->capture_default_str();
-    command->add_option("--manager", fleet.manager, "The fabric manager: http://ADDRESS:PORT or unix:/PATH")
+    command
+        ->add_option("--manager", fleet.manager,
+                     "The fabric manager: http://ADDRESS:PORT, https://ADDRESS:PORT or unix:/PATH")
         ->capture_default_str();
+    command->add_option("--ca", fleet.certificates.ca,
+                        "Whose certificate an https:// manager has (default: ca.pem of --agent-certs, or the "
+                        "system's CAs)");
+    command->add_option("--agent-certs", fleet.certificates.folder,
+                        "Folder with agent-HOST.pem and agent-HOST.key of each host, as "
+                        "`memtide-fabric-manager certs init DIR --emulated-hosts N` makes it: what the hosts "
+                        "show to an https:// manager");
     command->add_option("--write-config", options->write_config,
                         "Write the fitting configuration of the manager to this file");
     command->add_option("--state", options->state, "The journal that configuration names")
@@ -271,6 +297,12 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--control", options->control,
                         "Serve faults and what was seen here: 127.0.0.1:PORT or unix:/PATH");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
+    command->footer(
+        "Examples:\n"
+        "  hosts --count 100 --write-config /tmp/fm.yaml\n"
+        "  hosts --count 100 --write-config /tmp/fm.yaml --manager https://127.0.0.1:8443 --agent-certs "
+        "/tmp/certs\n"
+        "Then: memtide-fabric-manager --config /tmp/fm.yaml. docs/emulated-hosts.md tells more.");
     command->callback([options, &chosen] { chosen = [options] { return run_hosts(*options); }; });
 }
 

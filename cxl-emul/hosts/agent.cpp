@@ -32,6 +32,8 @@ constexpr Microseconds kSettle = 500ms;  // that what is no news waits for what 
 constexpr std::chrono::hours kForever{1};
 constexpr unsigned kOk = 200;
 constexpr unsigned kNoContent = 204;
+constexpr unsigned kUnauthenticated = 401;
+constexpr unsigned kForbidden = 403;
 
 Result<WantedState> read_wanted(const std::string& body) {
     const auto document = json::parse(body, {.bytes = 16 << 20, .depth = 32});
@@ -66,11 +68,12 @@ asio::awaitable<bool> is_stopped() {
 }  // namespace
 
 Agent::Agent(asio::any_io_executor executor, HostModel& model, Ledger& ledger, ClientPool& pool,
-             HostId neighbour)
+             Identity identity, Neighbour neighbour)
     : executor_(std::move(executor)),
       model_(model),
       ledger_(ledger),
       pool_(pool),
+      identity_(std::move(identity)),
       neighbour_(std::move(neighbour)),
       awake_(executor_) {}
 
@@ -90,7 +93,13 @@ void Agent::start() {
     if (network_) start_asking();
 }
 
-void Agent::start_asking() { stop_asking_ = spawn(ask(shared_from_this(), pool_.make())); }
+Agent::Caller Agent::caller() const {
+    return {impersonates_ ? neighbour_.identity : identity_, impersonates_};
+}
+
+void Agent::start_asking() {
+    stop_asking_ = spawn(ask(shared_from_this(), pool_.make(caller().identity), impersonates_));
+}
 
 void Agent::stop() {
     if (!std::exchange(running_, false)) return;
@@ -109,6 +118,14 @@ void Agent::set_network(bool there) {
     start_asking();
 }
 
+void Agent::impersonate(bool on) {
+    if (std::exchange(impersonates_, on) == on || !running_ || !network_) return;
+    if (stop_asking_) stop_asking_->emit(asio::cancellation_type::all);
+    model_.report_again();
+    wake();
+    start_asking();
+}
+
 void Agent::wake() { awake_.cancel(); }
 
 asio::awaitable<void> Agent::sleep(Microseconds time) {
@@ -118,7 +135,22 @@ asio::awaitable<void> Agent::sleep(Microseconds time) {
 
 // --- Asking ---
 
-asio::awaitable<void> Agent::ask(Self self, std::unique_ptr<http::Client> client) {
+// What it means that a poll was answered like this.
+void Agent::judge(const Result<http::ClientResponse>& answer, bool impersonates) {
+    if (answer && answer->status == kOk) {
+        if (impersonates)
+            ledger_.violation({"foreign-certificate", model_.name(), SerialNumber{},
+                               "the manager answered it with the certificate of " + neighbour_.name.value});
+        return;
+    }
+    const bool refused = answer ? answer->status == kUnauthenticated || answer->status == kForbidden
+                                : answer.error().code == ErrorCode::kPermission;
+    if (!refused) return;
+    if (impersonates) ++ledger_.refused_certificates;
+    ledger_.refused(model_.name(), answer ? answer->body : answer.error().message);
+}
+
+asio::awaitable<void> Agent::ask(Self self, std::unique_ptr<http::Client> client, bool impersonates) {
     std::optional<std::uint64_t> seen;
     Microseconds pause = kFirstPause;
     for (;;) {
@@ -128,6 +160,7 @@ asio::awaitable<void> Agent::ask(Self self, std::unique_ptr<http::Client> client
         if (seen) request.target += fmt::format("&after={}", *seen);
         request.timeout = kPatience;
         const auto answer = co_await client->send(std::move(request));
+        self->judge(answer, impersonates);
         auto wanted = answer && answer->status == kOk
                           ? read_wanted(answer->body)
                           : fail(ErrorCode::kUnavailable, answer ? answer->body : answer.error().message);
@@ -186,26 +219,32 @@ asio::awaitable<bool> Agent::report() {
     model_.told();
     const bool names_any = model_.wanted_count() != 0;
     if (delay.count() > 0) co_await sleep(delay);
-    // A report that names nothing is nobody's.
-    if (names_any && model_.faults().has(HostFault::kReportsForAnother)) co_await report_for_another(body);
-    const unsigned status = co_await put_observed(model_.name(), std::move(body));
+    const Caller who = caller();
+    // A report that names nothing is nobody's; whoever has another's certificate and key is that one.
+    if (names_any && !who.impersonates && neighbour_.name != model_.name() &&
+        model_.faults().has(HostFault::kReportsForAnother))
+        co_await report_for_another(who, body);
+    const unsigned status = co_await put_observed(who, model_.name(), std::move(body));
+    if (who.impersonates && status == kNoContent)
+        ledger_.violation({"foreign-certificate", model_.name(), SerialNumber{},
+                           "the manager took its report with the certificate of " + neighbour_.name.value});
     co_return status == kNoContent;
 }
 
-asio::awaitable<void> Agent::report_for_another(std::string body) {
-    const unsigned status = co_await put_observed(neighbour_, std::move(body));
+asio::awaitable<void> Agent::report_for_another(const Caller& who, std::string body) {
+    const unsigned status = co_await put_observed(who, neighbour_.name, std::move(body));
     if (status == kNoContent)
         ledger_.violation({"foreign-report", model_.name(), SerialNumber{},
-                           "the manager took its report for " + neighbour_.value});
+                           "the manager took its report for " + neighbour_.name.value});
 }
 
-asio::awaitable<unsigned> Agent::put_observed(const HostId& host, std::string body) {
+asio::awaitable<unsigned> Agent::put_observed(const Caller& who, const HostId& host, std::string body) {
     http::ClientRequest request;
     request.method = "PUT";
     request.target = fmt::format("/v1/hosts/{}/observed", host.value);
     request.headers["Content-Type"] = "application/json";
     request.body = std::move(body);
-    ClientPool::Lease client = co_await pool_.take();
+    ClientPool::Lease client = co_await pool_.take(who.identity);
     struct CutOff {
         ClientPool::Lease& lease;
         bool armed = true;
@@ -219,6 +258,7 @@ asio::awaitable<unsigned> Agent::put_observed(const HostId& host, std::string bo
     ++ledger_.reports;
     if (answer->status != kNoContent) {
         ++ledger_.refused_reports;
+        if (who.impersonates) ++ledger_.refused_certificates;
         log::debug("report refused", {{"host", host}, {"answer", answer->body}});
     }
     co_return answer->status;

@@ -19,10 +19,15 @@ namespace memtide::emul {
 // made by std::make_shared, since its coroutines keep it.
 class Agent : public std::enable_shared_from_this<Agent> {
   public:
-    // `neighbour` is the host for which it reports when it has that fault. The model, the ledger and the pool
-    // outlive it.
+    using Identity = ClientPool::Identity;
+    // Another host that is mistaken for this one by faults, and what that one shows to the manager.
+    struct Neighbour {
+        HostId name;
+        Identity identity;
+    };
+    // `identity` is what the host shows. The model, the ledger and the pool outlive it.
     Agent(boost::asio::any_io_executor executor, HostModel& model, Ledger& ledger, ClientPool& pool,
-          HostId neighbour);
+          Identity identity, Neighbour neighbour);
 
     void start();
     // Ends at once, in the middle of whatever is under way. Idempotent, as start() is.
@@ -30,16 +35,26 @@ class Agent : public std::enable_shared_from_this<Agent> {
     [[nodiscard]] bool is_running() const { return running_; }
     // Without a network it goes on acting on what it knows.
     void set_network(bool there);
+    // Shows the neighbour's certificate, from the next connection on, which begins now.
+    void impersonate(bool on);
     // The model has changed, or may do something now that it could not before.
     void wake();
 
   private:
     using Self = std::shared_ptr<Agent>;
-    static boost::asio::awaitable<void> ask(Self self, std::unique_ptr<http::Client> client);
+    // With whom a request is sent: a fault may begin while it is under way.
+    struct Caller {
+        Identity identity;
+        bool impersonates = false;
+    };
+    [[nodiscard]] Caller caller() const;
+    static boost::asio::awaitable<void> ask(Self self, std::unique_ptr<http::Client> client,
+                                            bool impersonates);
+    void judge(const Result<http::ClientResponse>& answer, bool impersonates);
     static boost::asio::awaitable<void> act(Self self);
     boost::asio::awaitable<bool> report();
-    boost::asio::awaitable<void> report_for_another(std::string body);
-    boost::asio::awaitable<unsigned> put_observed(const HostId& host, std::string body);
+    boost::asio::awaitable<void> report_for_another(const Caller& who, std::string body);
+    boost::asio::awaitable<unsigned> put_observed(const Caller& who, const HostId& host, std::string body);
     boost::asio::awaitable<void> sleep(std::chrono::microseconds time);
     std::shared_ptr<boost::asio::cancellation_signal> spawn(boost::asio::awaitable<void> coroutine);
     void start_asking();
@@ -48,9 +63,11 @@ class Agent : public std::enable_shared_from_this<Agent> {
     HostModel& model_;
     Ledger& ledger_;
     ClientPool& pool_;
-    HostId neighbour_;
+    Identity identity_;
+    Neighbour neighbour_;
     bool running_ = false;
     bool network_ = true;
+    bool impersonates_ = false;
     boost::asio::steady_timer awake_;  // cancelled by wake()
     // One for each life: a coroutine that was stopped may end after the next one has begun.
     std::shared_ptr<boost::asio::cancellation_signal> stop_asking_;

@@ -1,5 +1,7 @@
 #include "cxl-emul/hosts/client_pool.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <boost/asio/redirect_error.hpp>
@@ -11,14 +13,14 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::size_t kMostInUse = 256;
-constexpr std::size_t kMostIdle = 64;
 
 }  // namespace
 
 ClientPool::Lease::~Lease() {
     if (pool_ == nullptr) return;
     --pool_->in_use_;
-    if (client_ && pool_->idle_.size() < kMostIdle) pool_->idle_.push_back(std::move(client_));
+    if (client_) pool_->idle_.push_back({std::move(identity_), std::move(client_)});
+    if (pool_->idle_.size() > pool_->most_idle_) pool_->idle_.erase(pool_->idle_.begin());
     pool_->wake_next();
 }
 
@@ -47,7 +49,7 @@ void ClientPool::wake_next() {
     if (!queue_.empty() && in_use_ < kMostInUse) queue_.front().cancel();
 }
 
-asio::awaitable<ClientPool::Lease> ClientPool::take() {
+asio::awaitable<ClientPool::Lease> ClientPool::take(Identity identity) {
     if (in_use_ >= kMostInUse) {
         Place place(*this);
         while (in_use_ >= kMostInUse) {
@@ -58,18 +60,22 @@ asio::awaitable<ClientPool::Lease> ClientPool::take() {
     } else {
         ++in_use_;
     }
-    std::unique_ptr<http::Client> client;
-    if (idle_.empty()) {
-        client = make();
-    } else {
-        client = std::move(idle_.back());
-        idle_.pop_back();
-    }
-    co_return Lease(*this, std::move(client));
+    std::unique_ptr<http::Client> client = take_idle(identity);
+    if (!client) client = make(identity);
+    co_return Lease(*this, std::move(identity), std::move(client));
 }
 
-std::unique_ptr<http::Client> ClientPool::make() const {
-    return std::make_unique<http::Client>(executor_, manager_);
+std::unique_ptr<http::Client> ClientPool::take_idle(const Identity& identity) {
+    const auto found =
+        std::find_if(idle_.rbegin(), idle_.rend(), [&](const Idle& one) { return one.identity == identity; });
+    if (found == idle_.rend()) return nullptr;
+    std::unique_ptr<http::Client> client = std::move(found->client);
+    idle_.erase(std::next(found).base());
+    return client;
+}
+
+std::unique_ptr<http::Client> ClientPool::make(Identity identity) const {
+    return std::make_unique<http::Client>(executor_, manager_, std::move(identity));
 }
 
 }  // namespace memtide::emul

@@ -60,6 +60,8 @@ json::value status(const Fleet& fleet) {
     since_start["offlined"] = ledger.offlined;
     since_start["reports"] = ledger.reports;
     since_start["refused_reports"] = ledger.refused_reports;
+    since_start["refused_agents"] = ledger.refused_agents;
+    since_start["refused_certificates"] = ledger.refused_certificates;
     since_start["reboots"] = ledger.reboots;
     since_start["power_cycles"] = ledger.power_cycles;
     since_start["violations"] = ledger.violation_count();

@@ -14,8 +14,8 @@ namespace {
 
 using Microseconds = std::chrono::microseconds;
 
-constexpr std::array<std::pair<std::string_view, std::int64_t>, 4> kUnits{
-    {{"us", 1}, {"ms", 1000}, {"min", 60'000'000}, {"s", 1'000'000}}};
+constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> kUnits{
+    {{"us", 1}, {"ms", 1000}, {"s", 1'000'000}, {"min", 60'000'000}, {"h", 3'600'000'000}}};
 constexpr std::int64_t kLongest = std::int64_t{24} * 3600 * 1'000'000;
 constexpr int kExponentialCap = 20;
 
@@ -52,8 +52,9 @@ Result<Microseconds> parse_duration(std::string_view text) {
     const auto known = std::ranges::find(kUnits, unit, &std::pair<std::string_view, std::int64_t>::first);
     const bool good = status == std::errc{} && number >= 0 && known != kUnits.end();
     if (!good)
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("\"{}\" is not a time such as 250us, 20ms, 2s or 1min", text.substr(0, 40)));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("\"{}\" is not a time such as 250us, 20ms, 2s, 1min or 1h", text.substr(0, 40)));
     if (number > kLongest / known->second)
         return fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is longer than a day", text));
     return Microseconds(number * known->second);

@@ -6,8 +6,10 @@ namespace memtide::emul {
 namespace {
 
 constexpr std::array<std::string_view, kHostFaults> kNames{
-    "reboot",          "agent-dies",          "silence",  "refuses-online", "refuses-offline", "late-reports",
-    "lies-about-size", "reports-for-another", "link-down"};
+    "reboot",          "agent-dies",          "silence",
+    "refuses-online",  "refuses-offline",     "late-reports",
+    "lies-about-size", "reports-for-another", "wrong-certificate",
+    "link-down"};
 
 }  // namespace
 

@@ -18,9 +18,10 @@ enum class HostFault : std::uint8_t {
     kLateReports,        // each report is 2 s late
     kLiesAboutSize,      // reports half of the memory online, and memdevs that are too large
     kReportsForAnother,  // sends its report to the resource of its neighbour as well
+    kWrongCertificate,   // shows the certificate of its neighbour
     kLinkDown,           // of its upstream port: its devices are gone until it is up again
 };
-inline constexpr std::size_t kHostFaults = 9;
+inline constexpr std::size_t kHostFaults = 10;
 
 // As control requests and --fault name it: "reboot", "agent-dies", ...
 std::string_view to_string(HostFault fault);

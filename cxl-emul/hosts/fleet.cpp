@@ -51,7 +51,10 @@ class Fleet::Hotplug final : public HotplugBackend {
 // --- Building ---
 
 Fleet::Fleet(asio::any_io_executor executor, const FleetOptions& options)
-    : executor_(std::move(executor)), options_(options), pool_(executor_, options.manager) {}
+    : executor_(std::move(executor)),
+      options_(options),
+      pool_(executor_, options.manager,
+            options.certificates.folder.empty() ? ClientPool::kMostIdle : ClientPool::kMostIdleOfMany) {}
 
 Fleet::~Fleet() = default;
 
@@ -63,18 +66,28 @@ Result<std::unique_ptr<Fleet>> Fleet::open(asio::any_io_executor executor, const
     return fleet;
 }
 
-Result<> Fleet::build(const Topology& topology) {
+Result<> Fleet::build_hosts() {
+    std::vector<HostId> names;
+    for (std::uint64_t i = 0; i < options_.count; ++i) names.emplace_back(fmt::format("host{}", i));
+    const auto identities = load_agent_credentials(options_.certificates, names);
+    if (!identities) return std::unexpected(identities.error());
     const std::vector<HostFaults> faults = plan_faults(options_);
     for (std::uint64_t i = 0; i < options_.count; ++i) {
-        const HostId name(fmt::format("host{}", i));
-        const HostId neighbour(fmt::format("host{}", (i + 1) % options_.count));
+        const HostId& name = names[i];
+        const std::uint64_t next = (i + 1) % options_.count;
+        const Agent::Neighbour neighbour{names[next], (*identities)[next]};
         // Every host draws from a sequence of its own, so that what one does changes nothing for others.
         auto host = std::make_unique<Host>(executor_, name, options_.delays, (options_.seed << 32) + i,
-                                           ledger_, pool_, neighbour);
+                                           ledger_, pool_, (*identities)[i], neighbour);
         for (std::size_t f = 0; f < kHostFaults; ++f)
             if (faults[i].has(static_cast<HostFault>(f))) host->begin_fault(static_cast<HostFault>(f));
         hosts_.emplace(name, std::move(host));
     }
+    return {};
+}
+
+Result<> Fleet::build(const Topology& topology) {
+    if (auto built = build_hosts(); !built) return built;
     const auto hotplug = std::make_shared<Hotplug>(*this);
     SharedDeviceMap shared;
     for (const DeviceConfig& device : topology.multi_headed)
@@ -157,6 +170,10 @@ void Fleet::later(Duration lasts, std::function<void()> what) {
 Result<> Fleet::begin_fault(const HostId& id, HostFault fault, Duration lasts) {
     const auto found = hosts_.find(id);
     if (found == hosts_.end()) return fail(ErrorCode::kNotFound, "no host named " + id.value);
+    if (fault == HostFault::kWrongCertificate && options_.certificates.folder.empty())
+        return fail(ErrorCode::kConflict, "the hosts show no certificates (--agent-certs)");
+    if (fault == HostFault::kWrongCertificate && options_.count < 2)
+        return fail(ErrorCode::kConflict, "there is no other host whose certificate it could show");
     Host& host = *found->second;
     const std::uint64_t number = host.begin_fault(fault);
     if (fault == HostFault::kLinkDown)

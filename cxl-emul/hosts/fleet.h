@@ -42,7 +42,8 @@ struct FleetCounts {
 //   (*fleet)->stop();      // the executor runs out of work; only then may the fleet go
 class Fleet {
   public:
-    // Binds the switches' listeners: errors as plan_fleet() and Switch::open().
+    // Reads the agents' certificates and binds the switches' listeners: errors as plan_fleet(),
+    // load_agent_credentials() and Switch::open().
     static Result<std::unique_ptr<Fleet>> open(boost::asio::any_io_executor executor,
                                                const FleetOptions& options);
     ~Fleet();
@@ -57,8 +58,8 @@ class Fleet {
     [[nodiscard]] const Host* host(const HostId& id) const;
 
     using Duration = std::optional<std::chrono::microseconds>;  // nullopt: until it is ended
-    // kNotFound when there is no such host, switch or device. A fault that is begun again lasts as long as
-    // the last time says.
+    // kNotFound when there is no such host, switch or device; kConflict for a wrong certificate where none is
+    // shown. A fault that is begun again lasts as long as the last time says.
     Result<> begin_fault(const HostId& host, HostFault fault, Duration lasts);
     Result<> end_fault(const HostId& host, HostFault fault);
     // kConflict while it is off already, or on.
@@ -94,6 +95,7 @@ class Fleet {
 
     Fleet(boost::asio::any_io_executor executor, const FleetOptions& options);
     Result<> build(const Topology& topology);
+    Result<> build_hosts();
     boost::asio::awaitable<void> turn_off(SwitchPlace& place, Duration lasts);
     boost::asio::awaitable<void> turn_on(SwitchPlace& place);
     void spawn(boost::asio::awaitable<void> coroutine);

@@ -25,6 +25,11 @@ std::unexpected<Error> wrong(std::string message) {
 Result<> check(const FleetOptions& options, std::uint64_t switches) {
     if (options.count < 1 || options.count > kMostHosts)
         return wrong(fmt::format("there can be 1 to {} hosts, not {}", kMostHosts, options.count));
+    for (const auto& [fault, share] : options.faults)
+        if (fault == HostFault::kWrongCertificate && options.certificates.folder.empty())
+            return wrong("a wrong certificate needs certificates: --agent-certs");
+        else if (fault == HostFault::kWrongCertificate && options.count < 2)
+            return wrong("one host alone has no other whose certificate it could show");
     if (switches > options.count)
         return wrong(fmt::format("{} switches are more than there are hosts", switches));
     const std::uint64_t hosts_each = (options.count + switches - 1) / switches;

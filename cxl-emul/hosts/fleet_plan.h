@@ -8,6 +8,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/error.h"
+#include "cxl-emul/hosts/agent_credentials.h"
 #include "cxl-emul/hosts/delay.h"
 #include "cxl-emul/hosts/faults.h"
 #include "cxl-emul/hosts/host_model.h"
@@ -30,7 +31,8 @@ struct FleetOptions {
     // "tcp://127.0.0.1:0" (any ports), "tcp://127.0.0.1:2650" (that one and those that follow) or
     // "unix:///FOLDER" (FOLDER/switch0.sock, ...).
     std::string listen = "tcp://127.0.0.1:0";
-    std::string manager = "http://127.0.0.1:8080";  // or unix:/PATH
+    std::string manager = "http://127.0.0.1:8080";  // or https://, or unix:/PATH
+    AgentCertificateFiles certificates;             // for https:// only
     std::chrono::milliseconds bind_time{0};
     std::chrono::milliseconds unbind_time{0};
     std::chrono::milliseconds erase_time{0};

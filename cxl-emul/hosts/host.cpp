@@ -6,9 +6,10 @@
 namespace memtide::emul {
 
 Host::Host(boost::asio::any_io_executor executor, HostId name, HostDelays delays, std::uint64_t seed,
-           Ledger& ledger, ClientPool& pool, HostId neighbour)
+           Ledger& ledger, ClientPool& pool, Agent::Identity identity, Agent::Neighbour neighbour)
     : model_(std::move(name), delays, seed, ledger),
-      agent_(std::make_shared<Agent>(std::move(executor), model_, ledger, pool, std::move(neighbour))) {}
+      agent_(std::make_shared<Agent>(std::move(executor), model_, ledger, pool, std::move(identity),
+                                     std::move(neighbour))) {}
 
 void Host::start() {
     started_ = true;
@@ -20,6 +21,7 @@ void Host::run_agent() {
     const bool runs =
         started_ && !model_.faults().has(HostFault::kReboot) && !model_.faults().has(HostFault::kAgentDies);
     agent_->set_network(!model_.faults().has(HostFault::kSilence));
+    agent_->impersonate(model_.faults().has(HostFault::kWrongCertificate));
     if (runs)
         agent_->start();
     else

@@ -24,7 +24,7 @@ struct BoundDevice {
 class Host {
   public:
     Host(boost::asio::any_io_executor executor, HostId name, HostDelays delays, std::uint64_t seed,
-         Ledger& ledger, ClientPool& pool, HostId neighbour);
+         Ledger& ledger, ClientPool& pool, Agent::Identity identity, Agent::Neighbour neighbour);
 
     [[nodiscard]] const HostId& name() const { return model_.name(); }
     [[nodiscard]] const HostModel& model() const { return model_; }

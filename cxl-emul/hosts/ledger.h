@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -11,7 +12,7 @@
 namespace memtide::emul {
 
 // What a host's side has seen that must never be: "two-hosts", "not-erased", "changed-under-host",
-// "unbound-online", "foreign-report".
+// "unbound-online", "foreign-report", "foreign-certificate".
 struct Violation {
     std::string kind;
     HostId host;
@@ -31,6 +32,8 @@ class Ledger {
   public:
     void violation(Violation what);
     void surprise(SurpriseRemoval what);
+    // The manager, or TLS, does not let an agent in; logged once and then now and then.
+    void refused(const HostId& host, const std::string& why);
 
     [[nodiscard]] const std::vector<Violation>& violations() const { return violations_; }  // the first 1000
     [[nodiscard]] std::uint64_t violation_count() const { return violation_count_; }
@@ -45,6 +48,8 @@ class Ledger {
     std::uint64_t offlined = 0;
     std::uint64_t reports = 0;
     std::uint64_t refused_reports = 0;
+    std::uint64_t refused_agents = 0;        // polls and connections, by refused()
+    std::uint64_t refused_certificates = 0;  // of these and of reports: with another host's certificate
     std::uint64_t reboots = 0;
     std::uint64_t power_cycles = 0;
 
@@ -52,6 +57,7 @@ class Ledger {
     std::vector<Violation> violations_;
     std::uint64_t violation_count_ = 0;
     std::deque<SurpriseRemoval> surprises_;
+    std::chrono::steady_clock::time_point quiet_until_;
 };
 
 }  // namespace memtide::emul

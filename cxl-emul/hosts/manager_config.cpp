@@ -1,5 +1,6 @@
 #include "cxl-emul/hosts/manager_config.h"
 
+#include <filesystem>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -8,8 +9,10 @@ namespace memtide::emul {
 namespace {
 
 constexpr std::string_view kHttp = "http://";
+constexpr std::string_view kHttps = "https://";
 constexpr std::string_view kUnix = "unix:";
 constexpr std::size_t kSpareConnections = 1024;  // beside the long polls: reports, and clients
+constexpr std::size_t kSpareWithTls = 3072;      // hosts do not share connections for their reports then
 
 std::size_t count_hosts(const Topology& topology) {
     std::size_t hosts = 0;
@@ -29,19 +32,31 @@ std::string yaml_text(std::string_view text) {
 
 }  // namespace
 
+ManagerFiles manager_files(std::string state, const std::string& certificates) {
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::absolute(certificates, error);
+    const std::filesystem::path revoked = folder / "crl.pem";
+    return {std::move(state), folder / "server.pem", folder / "server.key", folder / "ca.pem",
+            std::filesystem::exists(revoked, error) ? revoked.string() : ""};
+}
+
 Result<std::string> manager_config(const Topology& topology, std::string_view manager,
-                                   std::string_view state) {
+                                   const ManagerFiles& files) {
+    const bool secure = manager.starts_with(kHttps);
     std::string_view listen = manager;
     if (manager.starts_with(kHttp))
         listen = manager.substr(kHttp.size());
+    else if (secure)
+        listen = manager.substr(kHttps.size());
     else if (!manager.starts_with(kUnix))
         return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("\"{}\" is neither http://ADDRESS:PORT nor unix:/PATH", manager));
+                    fmt::format("\"{}\" is neither http://ADDRESS:PORT, https://ADDRESS:PORT nor unix:/PATH",
+                                manager));
     if (listen.ends_with('/')) listen.remove_suffix(1);
     std::string text =
         "# Written by memtide-cxl-emul hosts: the fabric manager of its emulated switches and hosts.\n";
     auto out = std::back_inserter(text);
-    fmt::format_to(out, "listen: {}\nstate: {}\nswitches:\n", yaml_text(listen), yaml_text(state));
+    fmt::format_to(out, "listen: {}\nstate: {}\nswitches:\n", yaml_text(listen), yaml_text(files.state));
     for (const SwitchConfig& one : topology.switches)
         fmt::format_to(out, "  - {{name: {}, address: {}}}\n", one.name.value,
                        yaml_text(format_endpoint(one.listen.front())));
@@ -50,8 +65,14 @@ Result<std::string> manager_config(const Topology& topology, std::string_view ma
         for (const VcsConfig& vcs : one.vcss)
             fmt::format_to(out, "  - {{name: {}, attach: [{{switch: {}, vcs: {}}}]}}\n",
                            one.port(vcs.upstream_port)->host->value, one.name.value, vcs.id);
-    fmt::format_to(out, "limits:\n  connections: {}\n", count_hosts(topology) + kSpareConnections);
+    fmt::format_to(out, "limits:\n  connections: {}\n",
+                   count_hosts(topology) + (secure ? kSpareWithTls : kSpareConnections));
     text += "log_level: warning\n";
+    if (!secure) return text;
+    fmt::format_to(out, "tls:\n  certificate: {}\n  key: {}\n  client_ca: {}\n", yaml_text(files.certificate),
+                   yaml_text(files.key), yaml_text(files.client_ca));
+    if (!files.revoked.empty()) fmt::format_to(out, "  revoked: {}\n", yaml_text(files.revoked));
+    text += "authentication: {requests_per_second: 0}\n";  // load comes from few clients
     return text;
 }
 

@@ -23,12 +23,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using Use = tls::CertificateRequest::Use;
+using Order = CertificateFolder::Order;
 
 constexpr const char* kIssued = "issued";
 constexpr const char* kRevoked = "revoked";
 
 // In place of what is there, at once.
-Result<> write_file(const fs::path& path, const std::string& text, mode_t mode) {
+Result<> write_file(const fs::path& path, const std::string& text, mode_t mode, Order order = Order::kOne) {
     const std::string fresh = path.string() + ".new";
     const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) return fail_errno_with_owner("create", fresh, errno);
@@ -39,7 +40,7 @@ Result<> write_file(const fs::path& path, const std::string& text, mode_t mode) 
     }
     const bool written = ::fchmod(fd, mode) == 0 &&
                          ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                         ::fsync(fd) == 0;
+                         (order == Order::kOfMany || ::fsync(fd) == 0);
     const int error = errno;
     ::close(fd);
     if (!written) return fail_errno("write", fresh, error);
@@ -47,9 +48,10 @@ Result<> write_file(const fs::path& path, const std::string& text, mode_t mode) 
     return {};
 }
 
-Result<> write_and_tell(const fs::path& path, const std::string& text, mode_t mode) {
-    if (auto written = write_file(path, text, mode); !written) return written;
-    fmt::print("{}\n", path.string());
+Result<> write_and_tell(const fs::path& path, const std::string& text, mode_t mode,
+                        Order order = Order::kOne) {
+    if (auto written = write_file(path, text, mode, order); !written) return written;
+    if (order == Order::kOne) fmt::print("{}\n", path.string());
     return {};
 }
 
@@ -61,7 +63,8 @@ Result<std::string> read_file(const fs::path& path) {
 
 Result<> make_folder(const fs::path& folder) {
     if (::mkdir(folder.c_str(), 0750) != 0)
-        return errno == EEXIST ? Result<>{} : fail_errno_with_owner("create the folder", folder.string(), errno);
+        return errno == EEXIST ? Result<>{}
+                               : fail_errno_with_owner("create the folder", folder.string(), errno);
     const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_errno("open", folder.string(), errno);
     auto given = give_to_owner_of_folder(fd, fs::absolute(folder).lexically_normal().string());
@@ -69,10 +72,12 @@ Result<> make_folder(const fs::path& folder) {
     return given;
 }
 
-Result<> write_pair(const fs::path& folder, const std::string& name, const tls::CertificateAndKey& pair) {
+Result<> write_pair(const fs::path& folder, const std::string& name, const tls::CertificateAndKey& pair,
+                    Order order = Order::kOne) {
     // The key first: a manager that reads both meanwhile then finds a pair that does not fit, and waits.
-    if (auto written = write_and_tell(folder / (name + ".key"), pair.key, 0600); !written) return written;
-    return write_and_tell(folder / (name + ".pem"), pair.certificate, 0644);
+    if (auto written = write_and_tell(folder / (name + ".key"), pair.key, 0600, order); !written)
+        return written;
+    return write_and_tell(folder / (name + ".pem"), pair.certificate, 0644, order);
 }
 
 std::string file_of(const tls::CertificateFacts& facts) {
@@ -105,24 +110,25 @@ Result<CertificateFolder> CertificateFolder::open(const fs::path& folder) {
     return CertificateFolder(folder, *std::move(authority));
 }
 
-Result<> CertificateFolder::keep(const char* where, const std::string& pem) const {
+Result<> CertificateFolder::keep(const char* where, const std::string& pem, Order order) const {
     const auto facts = tls::facts_of(pem);
     if (!facts) return std::unexpected(facts.error());
     if (auto made = make_folder(folder_ / where); !made) return made;
-    return write_file(folder_ / where / (facts->serial + ".pem"), pem, 0644);
+    return write_file(folder_ / where / (facts->serial + ".pem"), pem, 0644, order);
 }
 
-Result<> CertificateFolder::put(const std::string& name, const tls::CertificateRequest& request) const {
+Result<> CertificateFolder::put(const std::string& name, const tls::CertificateRequest& request,
+                                Order order) const {
     const auto issued = authority_.issue(request);
     if (!issued) return std::unexpected(issued.error());
     // Folders of before do not have what they issued anywhere else. Something that is no certificate could
     // not be revoked anyway.
     const auto replaced = read_file(folder_ / (name + ".pem"));
     if (replaced && tls::facts_of(*replaced))
-        if (auto kept = keep(kIssued, *replaced); !kept) return kept;
+        if (auto kept = keep(kIssued, *replaced, order); !kept) return kept;
     // Before anybody can have it.
-    if (auto kept = keep(kIssued, issued->certificate); !kept) return kept;
-    return write_pair(folder_, name, *issued);
+    if (auto kept = keep(kIssued, issued->certificate, order); !kept) return kept;
+    return write_pair(folder_, name, *issued, order);
 }
 
 Result<> CertificateFolder::issue_server(const std::vector<std::string>& names,
@@ -132,10 +138,11 @@ Result<> CertificateFolder::issue_server(const std::vector<std::string>& names,
     request.ends = lifetime;
     for (const std::string& name : names)
         (tls::is_ip_address(name) ? request.addresses : request.dns_names).push_back(name);
-    return put("server", request);
+    return put("server", request, Order::kOne);
 }
 
-Result<> CertificateFolder::issue_agent(const std::string& host, std::chrono::seconds lifetime) const {
+Result<> CertificateFolder::issue_agent(const std::string& host, std::chrono::seconds lifetime,
+                                        Order order) const {
     if (auto good = check_name(host); !good)
         return std::unexpected(std::move(good.error()).with_context(fmt::format("host \"{}\"", host)));
     tls::CertificateRequest request;
@@ -143,7 +150,15 @@ Result<> CertificateFolder::issue_agent(const std::string& host, std::chrono::se
     request.dns_names = {host};
     request.use = Use::kClient;
     request.ends = lifetime;
-    return put("agent-" + host, request);
+    return put("agent-" + host, request, order);
+}
+
+Result<> CertificateFolder::sync() const {
+    const int fd = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool synced = fd >= 0 && ::syncfs(fd) == 0;
+    const int error = errno;
+    if (fd >= 0) ::close(fd);
+    return synced ? Result<>{} : fail_errno("write to the disk", folder_.string(), error);
 }
 
 Result<std::vector<CertificateFolder::Entry>> CertificateFolder::entries() const {
@@ -192,7 +207,7 @@ Result<std::size_t> CertificateFolder::revoke_agent(const std::string& host) con
         agents.insert(one.facts.common_name);
         if (one.facts.common_name != host || one.facts.ends <= now) continue;
         if (!one.revoked) {
-            if (auto kept = keep(kRevoked, one.pem); !kept) return std::unexpected(kept.error());
+            if (auto kept = keep(kRevoked, one.pem, Order::kOne); !kept) return std::unexpected(kept.error());
             ++count;
         }
         std::error_code absent;

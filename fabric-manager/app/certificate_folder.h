@@ -25,8 +25,11 @@ class CertificateFolder {
     // In place of the certificate that is there, which can still be revoked.
     [[nodiscard]] Result<> issue_server(const std::vector<std::string>& names,
                                         std::chrono::seconds lifetime) const;
+    enum class Order { kOne, kOfMany };  // of many: the caller says which, and calls sync() at the end
     // kInvalidArgument when `host` is no name.
-    [[nodiscard]] Result<> issue_agent(const std::string& host, std::chrono::seconds lifetime) const;
+    [[nodiscard]] Result<> issue_agent(const std::string& host, std::chrono::seconds lifetime,
+                                       Order order = Order::kOne) const;
+    [[nodiscard]] Result<> sync() const;
 
     // Every certificate that was issued to the agent of `host`, is valid, and not revoked yet; answers how
     // many that were. kNotFound when none was ever issued to it.
@@ -46,8 +49,9 @@ class CertificateFolder {
   private:
     CertificateFolder(std::filesystem::path folder, tls::Authority authority)
         : folder_(std::move(folder)), authority_(std::move(authority)) {}
-    [[nodiscard]] Result<> put(const std::string& name, const tls::CertificateRequest& request) const;
-    [[nodiscard]] Result<> keep(const char* where, const std::string& pem) const;
+    [[nodiscard]] Result<> put(const std::string& name, const tls::CertificateRequest& request,
+                               Order order) const;
+    [[nodiscard]] Result<> keep(const char* where, const std::string& pem, Order order) const;
 
     std::filesystem::path folder_;
     tls::Authority authority_;

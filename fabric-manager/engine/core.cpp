@@ -5,6 +5,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
 #include "common/log/log.h"
@@ -60,7 +61,27 @@ Result<> Core::set_up(FmApiClients clients) {
         agents_[one.id] = std::make_unique<AgentState>(executor_);
     }
     set_up_metrics();
+    watch_state();
     return load();
+}
+
+void Core::watch_state() {
+    store_->watch_damage([executor = executor_, weak = weak_from_this()](const std::string& damage) {
+        boost::asio::post(executor, [weak, damage] {
+            if (const std::shared_ptr<Core> self = weak.lock()) self->note_state_damage(damage);
+        });
+    });
+}
+
+void Core::note_state_damage(const std::string& damage) {
+    Event event;
+    event.type = damage.empty() ? "store.mended" : "store.damaged";
+    event.detail = damage.empty()
+                       ? "a fresh snapshot makes up for it: " + state_damage_
+                       : damage + "; the state itself is good, and a fresh snapshot of it is being taken";
+    if (!damage.empty()) meters_->state_damages.add();
+    state_damage_ = damage;
+    emit(std::move(event));
 }
 
 // Goes back to where the journal ends. Nothing is known of the hardware yet: every switch is in doubt.
@@ -89,6 +110,7 @@ Result<> Core::load() {
                 return fail(ErrorCode::kProtocol,
                             fmt::format("the journal contradicts itself: {}", claimed.error().message));
         }
+        if (c.state == CompositionState::kOnline) c.reason.reset();  // older versions kept it
         // The time in which no manager ran is not its overhead.
         if (c.phase_started != Time{}) c.phase_waited_ms += std::max(0.0, to_ms(now() - c.updated));
         next_sequence_ = std::max(next_sequence_, c.sequence + 1);

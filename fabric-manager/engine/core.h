@@ -194,6 +194,7 @@ class Core : public std::enable_shared_from_this<Core> {
     // requests.cpp
     Async<Outcome<Created>> create(CompositionRequest request, std::optional<IdempotencyKey> key);
     Outcome<PlannedComposition> plan(CompositionRequest request);
+    Async<std::optional<Outcome<Created>>> look_up(IdempotencyKey key);
     Async<Outcome<Composition>> change(CompositionId id, CompositionChangeRequest request,
                                        Precondition precondition);
     Async<Outcome<Composition>> release(CompositionId id, bool force, Precondition precondition);
@@ -462,12 +463,15 @@ class Core : public std::enable_shared_from_this<Core> {
     Result<> load();
     Result<> check_configured(const Composition& c) const;
     void set_up_metrics();
+    void watch_state();
+    void note_state_damage(const std::string& damage);
     void point(std::string_view what, std::string_view detail) const;
     Time now() const { return config_.wall_clock ? config_.wall_clock() : std::chrono::system_clock::now(); }
 
     boost::asio::any_io_executor executor_;
     ManagerConfig config_;
     std::unique_ptr<Store> store_;
+    std::string state_damage_;  // of what the state would be recovered from
     metrics::Registry& metrics_;
     bool stopping_ = false;
     TenantLedger tenants_;

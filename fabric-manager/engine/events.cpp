@@ -13,9 +13,9 @@ constexpr std::size_t kRecentEvents = 4096;  // served from memory
 constexpr std::uint64_t kTrimBatch = 1024;
 
 // What an operator should look at.
-constexpr std::array<std::string_view, 6> kWarnings{"switch.down",    "device.unreadable",
-                                                    "device.removed", "ld.quarantined",
-                                                    "host.refused",   "composition.drain-overdue"};
+constexpr std::array<std::string_view, 7> kWarnings{
+    "store.damaged",  "switch.down",  "device.unreadable",        "device.removed",
+    "ld.quarantined", "host.refused", "composition.drain-overdue"};
 
 void log_event(const Event& event) {
     const auto text = [](const auto& id) { return id ? id->value : std::string(); };

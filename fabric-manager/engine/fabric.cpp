@@ -255,6 +255,8 @@ Readiness Core::readiness() const {
             result.reasons.push_back(fmt::format("switch {} is down: {}", id.value, known.error));
         }
     }
+    if (!state_damage_.empty())
+        result.reasons.push_back("the state could not be recovered if it were damaged now: " + state_damage_);
     if (stopping_) result = {false, {"the manager is stopping"}};
     return result;
 }

@@ -115,6 +115,8 @@ Async<Result<>> Core::journal(EntryPtr entry, Change change, std::uint32_t numbe
 
     draft.c.state = state_of(draft.c);
     draft.c.was_online = draft.c.was_online || draft.c.state == CompositionState::kOnline;
+    // What it lost has been replaced, or is not wanted any more; events and its parts have it still.
+    if (draft.c.state == CompositionState::kOnline) draft.c.reason.reset();
     const bool moved = draft.c.state != entry->c.state || draft.c.revision == 0;
     const Composition& before = entry->c;
     ++draft.c.revision;

@@ -31,6 +31,9 @@ boost::asio::awaitable<Outcome<Composition>> Manager::release(CompositionId id, 
                                                               Precondition precondition) {
     return core_->release(std::move(id), force, std::move(precondition));
 }
+boost::asio::awaitable<std::optional<Outcome<Created>>> Manager::look_up(IdempotencyKey key) {
+    return core_->look_up(std::move(key));
+}
 Outcome<PlannedComposition> Manager::plan(CompositionRequest request) const {
     return core_->plan(std::move(request));
 }

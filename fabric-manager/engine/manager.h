@@ -161,6 +161,9 @@ class Manager {
                                                     std::optional<IdempotencyKey> key);
     // The same without doing anything: what the composition would be (a dry run).
     [[nodiscard]] Outcome<PlannedComposition> plan(CompositionRequest request) const;
+    // What create() would answer because the key was used before, once that is known; nullopt when it was
+    // not, and it is not used by this. Problem: idempotency-conflict.
+    boost::asio::awaitable<std::optional<Outcome<Created>>> look_up(IdempotencyKey key);
     // Grows, shrinks, renews or relabels it; only when the precondition holds; no other
     // change comes in between. What it
     // gives back is drained first. Problems: unknown-composition, composition-ended, precondition-failed,

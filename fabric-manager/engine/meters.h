@@ -22,6 +22,8 @@ struct Core::Meters {
           not_erased(r.counter("memtide_fm_lds_not_erased_total",
                                "LDs that a host found not erased although their device had said so")),
           journal_errors(r.counter("memtide_fm_journal_errors_total", "Journal writes that failed")),
+          state_damages(r.counter("memtide_fm_state_damages_total",
+                                  "Snapshots and logs found damaged while the state was good")),
           active(r.gauge("memtide_fm_compositions_active", "Compositions that have not ended")),
           capacity(r.gauge("memtide_fm_pool_capacity_bytes", "Memory of all devices")),
           free(r.gauge("memtide_fm_pool_free_bytes", "Memory that can be given out")),
@@ -79,7 +81,8 @@ struct Core::Meters {
         }
     }
 
-    metrics::Counter &created, &adopted, &released, &failed, &retries, &not_erased, &journal_errors;
+    metrics::Counter &created, &adopted, &released, &failed, &retries, &not_erased, &journal_errors,
+        &state_damages;
     metrics::Gauge &active, &capacity, &free, &composed, &quarantined, &stranded, &largest_ld,
         &largest_composition, &fragmentation;
     metrics::Histogram &journal, &to_online, &overhead;

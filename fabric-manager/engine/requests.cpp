@@ -38,6 +38,14 @@ Async<std::optional<Outcome<Created>>> Core::replay(const IdempotencyKey& key) {
     }
 }
 
+Async<std::optional<Outcome<Created>>> Core::look_up(IdempotencyKey key) {
+    auto look = [](std::shared_ptr<Core> self,
+                   IdempotencyKey wanted) -> Async<std::optional<Outcome<Created>>> {
+        co_return co_await self->replay(wanted);
+    };
+    return shielded(executor_, look(shared_from_this(), std::move(key)));
+}
+
 Async<Outcome<Created>> Core::do_create(CompositionRequest request, std::optional<IdempotencyKey> key) {
     const std::shared_ptr<Core> self = shared_from_this();
     const Time began = now();

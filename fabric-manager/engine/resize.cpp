@@ -27,6 +27,19 @@ std::unexpected<Problem> refuse_in_exchange(const Composition& c) {
                   ErrorCode::kConflict);
 }
 
+// What is wrong with a size whatever the composition does; not with the one that it has, or goes back to.
+Outcome<> check_new_size(const Composition& c, Bytes size) {
+    if (size == c.size || (c.exchange && size == c.exchange->size_before)) return {};
+    if (size.value == 0)
+        return refuse(problem::kSizeZero, "a composition needs a size above 0; release it instead");
+    return check_size(size, c.placement);
+}
+
+// Refusals that no waiting changes.
+bool is_for_good(const Problem& problem) {
+    return problem.code == problem::kExceedsCapacity || problem.code == problem::kExceedsLargestDevice;
+}
+
 // What the composition goes back to when all that it grows by comes to nothing.
 Bytes size_without_growth(const Composition& c) {
     Bytes used;
@@ -49,11 +62,14 @@ Outcome<Composition> Core::resized(const Composition& before, Bytes size) {
                       fmt::format("composition {} is {}; it can be resized once it has been online",
                                   before.id.value, to_string(before.state)),
                       ErrorCode::kConflict);
-    if (size.value == 0)
-        return refuse(problem::kSizeZero, "a composition needs a size above 0; release it instead");
-    if (before.exchange) return refuse_in_exchange(before);
+    const Bytes has = lasting_size(before);
+    if (before.exchange) {
+        Outcome<Plan> ever;
+        if (size > has) ever = place(inventory_, request_for_more(before, size - has));
+        if (!ever && is_for_good(ever.error())) return std::unexpected(std::move(ever.error()));
+        return refuse_in_exchange(before);
+    }
     Composition c = before;
-    const Bytes has = lasting_size(c);
     const Shrink shrink = size < has ? choose_shrink(c, has - size) : Shrink{};
     const Bytes missing = size < has ? shrink.excess : size - has;
     std::vector<std::uint32_t> leaving;
@@ -118,7 +134,10 @@ Async<Outcome<Composition>> Core::do_change(EntryPtr entry, CompositionChangeReq
     std::vector<PartId> claimed;
     Change change = [&](Draft& draft) {
         Composition& c = draft.c;
-        refused = check_precondition(c, precondition);
+        // What is wrong with the request comes before what stands in its way now.
+        if (request.size)
+            if (Outcome<> valid = check_new_size(c, *request.size); !valid) refused = valid.error();
+        if (!refused) refused = check_precondition(c, precondition);
         if (!refused && is_end(c.state)) refused = ended_already(c);
         if (refused) return false;
         const bool undone = request.size && c.exchange && *request.size == c.exchange->size_before;

@@ -153,7 +153,8 @@ CompositionState state_of(const Composition& c) {
         // One that waits for a replacement of all it had is not over.
         return c.placement.reprovide ? kDegraded : kFailed;
     }
-    if (!stays) return *live;
+    // What was still coming to one that its host uses goes back as well, however far it is.
+    if (!stays) return c.was_online ? std::max(*live, kDraining) : *live;
     const std::optional<CompositionState> lasting = earliest(c, &is_lasting);
     if (!c.was_online) return lasting.value_or(*live);
     // From its first Online on it is resized, healed, or as it should be, however far its parts are.

@@ -130,10 +130,11 @@ struct Composition {
     std::optional<std::string> tenant;
     std::map<std::string, std::string> labels;
     CompositionState state = CompositionState::kPending;  // always state_of() of the rest
-    std::uint64_t revision = 0;    // counts journal entries; compare-and-swap key of the store
-    std::optional<Reason> reason;  // why it failed, or what it lost
-    bool failed = false;           // it gives everything back and ends as Failed
-    std::vector<Part> parts;       // in order of their numbers; ended ones stay until the composition is over
+    std::uint64_t revision = 0;  // counts journal entries; compare-and-swap key of the store
+    std::optional<Reason>
+        reason;               // why it failed, or what it lost and lacks still; nothing while it is Online
+    bool failed = false;      // it gives everything back and ends as Failed
+    std::vector<Part> parts;  // in order of their numbers; ended ones stay until the composition is over
 
     Time created;
     Time updated;

@@ -16,7 +16,7 @@ struct Event {
     // composition.state, composition.drain-overdue, composition.retry, composition.adopted, switch.up,
     // switch.down, switch.record, device.added, device.removed, device.moved, device.flapping, device.settled
     // (and so on for switch and host), composition.moved, clock.set, ld.quarantined, ld.recovered,
-    // host.agent, host.rebooted, host.warning, host.refused
+    // host.agent, host.rebooted, host.warning, host.refused, store.recovered, store.damaged, store.mended
     std::string type;
     std::optional<CompositionId> composition;
     std::optional<HostId> host;

@@ -13,11 +13,7 @@
 
 namespace memtide::fm {
 
-namespace {
-
-Outcome<> check(const PlacementRequest& request) {
-    const Bytes size = request.size;
-    const PlacementPolicy& policy = request.policy;
+Outcome<> check_size(Bytes size, const PlacementPolicy& policy) {
     if (size.value == 0) return refuse(problem::kSizeZero, "a composition needs a size above 0");
     if (!size.is_multiple_of(kCxlGranule))
         return refuse(problem::kSizeNotMultiple,
@@ -36,6 +32,8 @@ Outcome<> check(const PlacementRequest& request) {
                                   ways, format_bytes(kCxlGranule)));
     return {};
 }
+
+namespace {
 
 // "mld-...: up to 512MiB in multiples of 256MiB", for people who were refused.
 std::string offer(const Candidate& candidate) {
@@ -153,7 +151,7 @@ Choice choose(const Inventory& inventory, const Candidates& candidates, const Pl
 }  // namespace
 
 Outcome<Plan> place(const Inventory& inventory, const PlacementRequest& request) {
-    if (Outcome<> ok = check(request); !ok) return std::unexpected(ok.error());
+    if (Outcome<> ok = check_size(request.size, request.policy); !ok) return std::unexpected(ok.error());
     Outcome<Candidates> candidates = find_candidates(inventory, request);
     if (!candidates) return std::unexpected(candidates.error());
     Choice choice = choose(inventory, *candidates, request);

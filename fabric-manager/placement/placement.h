@@ -42,6 +42,10 @@ struct PlacementRequest {
     std::vector<DeviceId> without{};
 };
 
+// Whether any fabric could give out so much in such a way. Problems: size-zero, size-not-multiple,
+// bad-placement.
+Outcome<> check_size(Bytes size, const PlacementPolicy& policy);
+
 // Chooses devices, LDs and vPPBs. Refusals (Problem::code):
 //   unknown-host, size-zero, size-not-multiple, bad-placement   the request cannot be met by any fabric
 //   host-not-reachable, no-free-vppb                            the host has no way to memory (now)

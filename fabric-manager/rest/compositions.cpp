@@ -24,6 +24,13 @@ http::Response answer_with(unsigned status, const Composition& composition) {
     return response;
 }
 
+http::Response accepted(unsigned status, const Created& created) {
+    http::Response response = answer_with(status, created.composition);
+    response.headers["Location"] = "/v1/compositions/" + created.composition.id.value;
+    if (created.replayed) response.headers["Idempotent-Replayed"] = "true";
+    return response;
+}
+
 Outcome<std::optional<IdempotencyKey>> idempotency_key(const http::Request& request,
                                                        const CompositionRequest& wanted) {
     const auto key = request.header("Idempotency-Key");
@@ -155,16 +162,17 @@ Answer create_composition(Context& context, http::Request request) {
     const auto wait = wait_of(request);
     if (!wait) co_return answer(wait.error());
     if (*dry_run) {  // and nothing that the real one would refuse for its form
+        std::optional<Outcome<Created>> before;
+        if (*key) before = co_await context.manager.look_up(**key);
+        if (before) co_return *before ? accepted(200, **before) : answer(before->error());
         const auto plan = context.manager.plan(*std::move(wanted));
         co_return plan ? answer(200, plan_json(*plan)) : answer(plan.error());
     }
     const auto created = co_await context.manager.create(*std::move(wanted), *std::move(key));
     if (!created) co_return answer(created.error());
     const Composition now = co_await settled(context, created->composition, *wait);
-    http::Response response = answer_with(202, now);
-    response.headers["Location"] = "/v1/compositions/" + now.id.value;
-    if (created->replayed) response.headers["Idempotent-Replayed"] = "true";
-    co_return response;
+    const Created answered{now, created->replayed};
+    co_return accepted(202, answered);
 }
 
 Answer list_compositions(Context& context, http::Request request) {

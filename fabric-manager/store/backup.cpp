@@ -18,6 +18,7 @@
 #include "fabric-manager/store/row_change.h"
 #include "fabric-manager/store/schema.h"
 #include "fabric-manager/store/snapshot.h"
+#include "fabric-manager/store/state_lock.h"
 
 namespace memtide::fm {
 
@@ -132,11 +133,17 @@ Result<std::string> backup_state(const std::string& state, const std::string& ou
         own.emplace(*std::move(opened));
     else if (opened.error().code != ErrorCode::kConflict)
         return std::unexpected(opened.error());
+    const StatePaths paths(state);
+    if (!own && paths.logs().empty())
+        return fail(ErrorCode::kConflict,
+                    fmt::format("a fabric manager has the state file {} open by another of its names: use "
+                                "that one; what was acknowledged last is in the log beside it",
+                                paths.database));
     const std::string draft = out + ".unchecked";
     remove_database(draft);
-    const Result<HistoryPosition> copied = copy_database(state, draft, CopyKind::kBackup);
+    const Result<HistoryPosition> copied = copy_database(paths.database, draft, CopyKind::kBackup);
     if (!copied) return std::unexpected(copied.error());
-    const Result<std::uint64_t> entry = own ? copied->entry : bring_up(draft, StatePaths(state), *copied);
+    const Result<std::uint64_t> entry = own ? copied->entry : bring_up(draft, paths, *copied);
     if (!entry) {
         remove_database(draft);
         return std::unexpected(entry.error());
@@ -156,7 +163,7 @@ Result<std::string> backup_state(const std::string& state, const std::string& ou
 
 Result<std::string> restore_state(const std::string& state, const std::string& in) {
     const StatePaths paths(state);
-    const Result<File> lock = lock_state(paths);
+    const Result<StateLock> lock = StateLock::take(paths);
     if (!lock) return std::unexpected(lock.error());
     const std::string draft = paths.restoring() + ".draft";
     remove_database(draft);
@@ -176,7 +183,8 @@ Result<std::string> restore_state(const std::string& state, const std::string& i
     const bool had_one = file_exists(state);
     const Result<std::string> aside = set_aside(old, "before-restore-" + time_stamp());
     if (!aside) return std::unexpected(aside.error());
-    if (Result<> ok = rename_durably(paths.restoring(), state); !ok) return std::unexpected(ok.error());
+    if (Result<> ok = rename_durably(paths.restoring(), paths.database); !ok)
+        return std::unexpected(ok.error());
     return fmt::format("{} restored from {}: {}{}", state, in, told,
                        had_one ? "; what was there is " + *aside + " now" : "");
 }

@@ -71,11 +71,14 @@ struct LogScan {
         std::string payload;
     };
     std::vector<Entry> entries;          // above `after`, in order, each once
+    std::vector<std::uint64_t> numbers;  // of all entries that were found, in order
     std::optional<std::size_t> torn_at;  // from there the last segment has something that is no entry
     std::vector<std::string> damage;     // anything else that is wrong: "FILE: bytes 100 to 200 are no entry"
     std::vector<std::string> foreign;  // segments of another generation, or without a header that can be read
     // Number of the last entry that follows `after` without a gap.
     [[nodiscard]] std::uint64_t last_without_gap(std::uint64_t after) const;
+    // The first one above `after`, up to `last`, that was not found.
+    [[nodiscard]] std::optional<std::uint64_t> first_missing(std::uint64_t after, std::uint64_t last) const;
 };
 
 // Reads all segments. kIo when one cannot be read at all.

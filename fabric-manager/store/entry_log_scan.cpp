@@ -49,6 +49,7 @@ class SegmentReader {
                 continue;
             }
             at += kEntryHeader + entry->payload.size();
+            scan.numbers.push_back(entry->number);
             if (entry->number > after) scan.entries.push_back(*std::move(entry));
         }
     }
@@ -86,6 +87,14 @@ std::uint64_t LogScan::last_without_gap(std::uint64_t after) const {
     return last;
 }
 
+std::optional<std::uint64_t> LogScan::first_missing(std::uint64_t after, std::uint64_t last) const {
+    std::uint64_t next = after + 1;
+    for (auto it = std::ranges::upper_bound(numbers, after); it != numbers.end() && *it <= next; ++it)
+        next = *it + 1;
+    if (next > last) return std::nullopt;
+    return next;
+}
+
 Result<LogScan> scan_log(const StatePaths& paths, std::uint64_t generation, std::uint64_t after) {
     LogScan scan;
     const std::vector<std::string> segments = paths.logs();
@@ -102,6 +111,7 @@ Result<LogScan> scan_log(const StatePaths& paths, std::uint64_t generation, std:
             scan.foreign.push_back(segments[i]);
         }  // else: its making was interrupted; nothing was in it
     }
+    std::ranges::sort(scan.numbers);
     std::ranges::stable_sort(scan.entries, {}, &LogScan::Entry::number);
     const auto [first, last] = std::ranges::unique(scan.entries, {}, &LogScan::Entry::number);
     scan.entries.erase(first, last);

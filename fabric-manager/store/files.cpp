@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -141,10 +140,15 @@ std::optional<FileIdentity> identity_of(const std::string& path) {
 }
 
 StatePaths::StatePaths(std::string path) : database(std::move(path)) {
-    std::error_code broken;
-    if (!std::filesystem::is_symlink(database, broken)) return;
-    const std::filesystem::path target = std::filesystem::weakly_canonical(database, broken);
-    if (!broken) database = target.string();
+    // Step by step: also where the last link points to a file that is not there yet.
+    constexpr int kMaxLinks = 40;  // as the kernel
+    for (int i = 0; i < kMaxLinks; ++i) {
+        std::error_code none;
+        const fs::path target = fs::read_symlink(database, none);
+        if (none) return;
+        database =
+            target.is_absolute() ? target.string() : (fs::path(database).parent_path() / target).string();
+    }
 }
 
 std::vector<std::string> StatePaths::logs() const {
@@ -165,21 +169,6 @@ std::vector<std::string> StatePaths::logs() const {
 
 std::vector<std::string> StatePaths::database_files() const {
     return {database + "-wal", database + "-shm", database};
-}
-
-Result<File> lock_state(const StatePaths& paths) {
-    Result<File> file = open_file(paths.lock(), O_RDWR | O_CREAT);
-    if (!file) return file;
-    while (flock(file->fd(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno == EINTR) continue;
-        if (errno == EWOULDBLOCK)
-            return fail(ErrorCode::kConflict,
-                        fmt::format("lock {}: another fabric manager has the state file {} open; stop that "
-                                    "one or use another state file",
-                                    paths.lock(), paths.database));
-        return std::unexpected(file_error("lock", paths.lock(), errno));
-    }
-    return file;
 }
 
 std::string time_stamp() {

@@ -76,10 +76,6 @@ struct StatePaths {
     [[nodiscard]] std::vector<std::string> database_files() const;
 };
 
-// Held by whoever may change a state file; released by the kernel when the process ends, however it ends.
-// kConflict when another process holds it.
-Result<File> lock_state(const StatePaths& paths);
-
 // "20260131-235959", UTC: part of the names of files that were put aside.
 std::string time_stamp();
 // Renames each file that exists to its name + "." + suffix, in this order. Answers the new name of the last.

@@ -46,14 +46,17 @@ class Opening {
     explicit Opening(const SqliteOptions& options) : options_(options), paths_(options.path) {}
 
     Result<OpenState> open() {
-        Result<File> lock = lock_state(paths_);
+        Result<StateLock> lock = StateLock::take(paths_);
         if (!lock) return std::unexpected(lock.error());
         state_.lock = *std::move(lock);
+        if (Result<> ok = check_only_name(paths_); !ok) return std::unexpected(ok.error());
         if (Result<> ok = finish_interrupted(); !ok) return std::unexpected(ok.error());
         const Result<> usable = open_database();
         if (!usable && usable.error().code != ErrorCode::kProtocol) return std::unexpected(usable.error());
         const Result<> ok = usable ? bring_up() : rebuild(usable.error().message);
         if (!ok) return std::unexpected(ok.error());
+        // It may be a new file by now.
+        if (Result<> locked = state_.lock->take_file(paths_); !locked) return std::unexpected(locked.error());
         return std::move(state_);
     }
 
@@ -136,7 +139,7 @@ class Opening {
             return refuse(fmt::format("the log of state file {} is damaged: {}", paths_.database, *lost));
         if (Result<> ok = replay(*state_.database, *scan, last); !ok) return ok;
         if (lost) state_.recovered = *lost + "; went on without them";
-        if (state_.recovered || !scan->damage.empty()) return start_anew(last);
+        if (state_.recovered) return start_anew(last);
         return go_on(*scan, last);
     }
 
@@ -148,9 +151,25 @@ class Opening {
         Result<EntryLog> log = EntryLog::begin(paths_, {position_->generation, last}, options_.fault);
         if (!log) return std::unexpected(log.error());
         state_.log.emplace(*std::move(log));
-        const std::optional<HistoryPosition> snapshot = position_of(paths_.snapshot());
-        state_.has_snapshot = snapshot && snapshot->generation == position_->generation;
+        if (file_exists(paths_.snapshot())) look_at_snapshot(scan, last);
         return {};
+    }
+
+    // Whether the state could be recovered again, as far as that is seen without reading all of the snapshot.
+    void look_at_snapshot(const LogScan& scan, std::uint64_t last) {
+        const Result<HistoryPosition> snapshot = position_at(paths_.snapshot());
+        if (!snapshot) {
+            state_.damage =
+                fmt::format("the snapshot cannot be recovered from: {}", snapshot.error().message);
+            return;
+        }
+        state_.has_snapshot = snapshot->generation == position_->generation;
+        if (!state_.has_snapshot) return;
+        const std::optional<std::uint64_t> missing = scan.first_missing(snapshot->entry, last);
+        if (!missing) return;
+        state_.damage = fmt::format("the log {}* cannot be recovered from: entry {} is missing",
+                                    paths_.log_prefix(), *missing);
+        for (const std::string& one : scan.damage) state_.damage += "; " + one;
     }
 
     // What a crash left of a group that nobody was told about.
@@ -260,10 +279,13 @@ class Opening {
                snapshot->entry > position_->entry;
     }
 
-    static std::optional<HistoryPosition> position_of(const std::string& path) {
+    static Result<HistoryPosition> position_at(const std::string& path) {
         Result<std::unique_ptr<Database>> database = Database::open(path, Database::Create::kNever);
-        if (!database) return std::nullopt;
-        const Result<HistoryPosition> position = history_position(**database);
+        if (!database) return std::unexpected(database.error());
+        return history_position(**database);
+    }
+    static std::optional<HistoryPosition> position_of(const std::string& path) {
+        const Result<HistoryPosition> position = position_at(path);
         if (!position) return std::nullopt;
         return *position;
     }

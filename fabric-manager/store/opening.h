@@ -8,16 +8,18 @@
 #include "fabric-manager/store/database.h"
 #include "fabric-manager/store/entry_log.h"
 #include "fabric-manager/store/files.h"
+#include "fabric-manager/store/state_lock.h"
 #include "fabric-manager/store/store.h"
 
 // How a state file is opened: checked, migrated, brought up from its log, or made anew from snapshot and log.
 namespace memtide::fm {
 
 struct OpenState {
-    File lock;
+    std::optional<StateLock> lock;  // outlives the database; nothing for ":memory:"
     std::unique_ptr<Database> database;
     std::optional<EntryLog> log;
     bool has_snapshot = false;             // of this generation
+    std::string damage;                    // of snapshot or log, while the database is good
     std::optional<std::string> recovered;  // a sentence: what was wrong, and what was done
 };
 

@@ -1,6 +1,7 @@
 #include "fabric-manager/store/snapshot.h"
 
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -13,6 +14,7 @@ namespace memtide::fm {
 namespace {
 
 constexpr int kPagesAtATime = 512;
+constexpr std::chrono::seconds kRetryPause{30};
 
 Result<> copy_pages(Database& from, Database& to, const std::atomic<bool>* stop) {
     sqlite3_backup* const copy = sqlite3_backup_init(to.handle(), "main", from.handle(), "main");
@@ -83,26 +85,88 @@ void SnapshotTaker::request() {
     wake_.notify_one();
 }
 
+void SnapshotTaker::check(std::chrono::milliseconds in) {
+    {
+        const std::lock_guard lock(mutex_);
+        check_at_ = Clock::now() + in;
+    }
+    wake_.notify_one();
+}
+
+void SnapshotTaker::note_damage(const std::string& what) {
+    {
+        const std::lock_guard lock(mutex_);
+        tell(what);
+        requested_ = true;
+    }
+    wake_.notify_one();
+}
+
+void SnapshotTaker::watch_damage(std::function<void(const std::string& damage)> changed) {
+    const std::lock_guard lock(mutex_);
+    damage_changed_ = std::move(changed);
+    for (const std::string& one : std::exchange(untold_, {})) damage_changed_(one);
+}
+
+void SnapshotTaker::tell(const std::string& damage) {
+    damaged_ = !damage.empty();
+    if (damage_changed_)
+        damage_changed_(damage);
+    else
+        untold_.push_back(damage);
+}
+
 std::optional<HistoryPosition> SnapshotTaker::take_news() {
     const std::lock_guard lock(mutex_);
     return std::exchange(news_, std::nullopt);
 }
 
+std::optional<SnapshotTaker::Clock::time_point> SnapshotTaker::next_work() const {
+    return requested_ ? not_before_ : check_at_;
+}
+
 void SnapshotTaker::run() {
     std::unique_lock lock(mutex_);
-    for (;;) {
-        wake_.wait(lock, [this] { return stopping_ || requested_; });
-        if (stopping_) return;
-        lock.unlock();
-        const Result<HistoryPosition> taken =
-            copy_database(database_, snapshot_, CopyKind::kSnapshot, &stopping_);
-        lock.lock();
-        requested_ = false;
-        if (taken)
-            news_ = *taken;
-        else if (taken.error().code != ErrorCode::kCancelled)
-            log::warning("no snapshot of the state file", {{"error", taken.error()}});
+    while (!stopping_) {
+        const std::optional<Clock::time_point> time = next_work();
+        if (!time) {
+            wake_.wait(lock);
+        } else if (Clock::now() < *time) {
+            wake_.wait_until(lock, *time);
+        } else if (requested_) {
+            take(lock);
+        } else {
+            check_now(lock);
+        }
     }
+}
+
+void SnapshotTaker::take(std::unique_lock<std::mutex>& lock) {
+    lock.unlock();
+    const Result<HistoryPosition> taken =
+        copy_database(database_, snapshot_, CopyKind::kSnapshot, &stopping_);
+    lock.lock();
+    if (taken) {
+        requested_ = false;
+        check_at_.reset();
+        news_ = *taken;
+        if (damaged_) tell("");
+        return;
+    }
+    not_before_ = Clock::now() + kRetryPause;
+    if (taken.error().code != ErrorCode::kCancelled)
+        log::warning("no snapshot of the state file", {{"error", taken.error()}});
+}
+
+void SnapshotTaker::check_now(std::unique_lock<std::mutex>& lock) {
+    check_at_.reset();
+    lock.unlock();
+    const Result<std::unique_ptr<Database>> database = Database::open(snapshot_, Database::Create::kNever);
+    const Result<> sound = database ? check_database(**database) : std::unexpected(database.error());
+    lock.lock();
+    if (sound) return;
+    tell(fmt::format("the snapshot cannot be recovered from: {}", sound.error().message));
+    requested_ = true;
 }
 
 }  // namespace memtide::fm

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <filesystem>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -13,23 +12,19 @@
 #include <fmt/format.h>
 
 #include "common/log/log.h"
-#include "fabric-manager/store/database.h"
-#include "fabric-manager/store/entry_log.h"
-#include "fabric-manager/store/open_transaction.h"
-#include "fabric-manager/store/opening.h"
+#include "fabric-manager/store/live_state.h"
 #include "fabric-manager/store/record.h"
 #include "fabric-manager/store/rows.h"
 #include "fabric-manager/store/schema.h"
-#include "fabric-manager/store/snapshot.h"
 #include "fabric-manager/store/store.h"
 
 namespace memtide::fm {
 
 namespace {
 
-constexpr std::size_t kMaxGroup = 512;         // mutations in one write of the log
-constexpr std::size_t kMaxUncommitted = 4096;  // entries that the database lags behind
-constexpr std::chrono::seconds kHealPause{1};
+constexpr std::size_t kMaxGroup = 512;           // mutations in one write of the log
+constexpr std::size_t kMaxUncommitted = 4096;    // entries that the database lags behind
+constexpr std::chrono::seconds kCommitPause{1};  // of a commit that failed
 // Where many write at a time, a moment's wait makes groups larger: a sync costs the processor as much as tens
 // of entries.
 constexpr std::size_t kCrowd = 8;
@@ -43,19 +38,9 @@ constexpr const char* kIndexes =
 class SqliteStore final : public Store {
   public:
     SqliteStore(SqliteOptions options, OpenState state)
-        : options_(std::move(options)),
-          paths_(options_.path),
-          lock_(std::move(state.lock)),
-          connection_(std::in_place, std::move(state.database)),
-          log_(std::move(state.log)) {
-        note_identity();
-        if (const Result<> ok = connection_->database->execute(kIndexes); !ok)
+        : options_(std::move(options)), live_(options_, std::move(state)) {
+        if (const Result<> ok = live_.connection->database->execute(kIndexes); !ok)
             log::warning("histories are read without an index", {{"error", ok.error()}});
-        if (log_) {
-            (void)connection_->database->execute("PRAGMA synchronous=NORMAL");  // the log is what is durable
-            snapshots_ = std::make_unique<SnapshotTaker>(paths_.database, paths_.snapshot());
-            if (!state.has_snapshot) snapshots_->request();
-        }
         thread_ = std::thread([this] { run(); });
     }
 
@@ -66,16 +51,20 @@ class SqliteStore final : public Store {
         }
         wake_.notify_one();
         thread_.join();
-        if (!log_ || !connection_) return;
+        if (!live_.entry_log || !live_.connection) return;
+        live_.drop_old_log();
         if (const Result<> ok = settle(); !ok)
             log::warning("the next start brings the state file up from its log", {{"error", ok.error()}});
     }
 
     Result<StoreContents> load() override {
         const std::lock_guard lock(use_);
-        if (log_)
-            if (Result<> ok = transaction_.open(*connection_); !ok) return std::unexpected(ok.error());
-        return read_contents(*connection_->database);
+        if (live_.entry_log)
+            if (Result<> ok = live_.transaction.open(*live_.connection); !ok)
+                return std::unexpected(ok.error());
+        if (live_.snapshots && !std::exchange(checks_snapshot_, true))
+            live_.snapshots->check(options_.check_snapshot_after);
+        return read_contents(*live_.connection->database);
     }
     void apply(Mutation mutation, std::function<void(Result<>)> done) override {
         push(Write{std::move(mutation), {}, std::move(done), {}});
@@ -84,6 +73,9 @@ class SqliteStore final : public Store {
         push(Read{std::move(query), std::move(done)});
     }
     void watch(std::function<void(const Mutation&)> changed) override { changed_ = std::move(changed); }
+    void watch_damage(std::function<void(const std::string& damage)> changed) override {
+        if (live_.snapshots) live_.snapshots->watch_damage(std::move(changed));
+    }
 
   private:
     struct Write {
@@ -118,22 +110,11 @@ class SqliteStore final : public Store {
     std::optional<OpenTransaction::Clock::time_point> due() const;
     Result<std::vector<Event>> select_events(const Read& read);
 
-    // --- What may be wrong with the files ---
-    void note_identity() { identity_ = identity_of(paths_.database); }
-    Result<> check_files();
-    Result<> heal();
-    void keep_snapshots();
     Result<> pass(std::string_view point, std::string_view action) const;
 
     SqliteOptions options_;
-    StatePaths paths_;
-    File lock_;
-    std::optional<StateConnection> connection_;  // nothing while it is being opened anew
-    OpenTransaction transaction_;
-    std::optional<EntryLog> log_;  // nothing for ":memory:"
-    std::optional<FileIdentity> identity_;
-    std::unique_ptr<SnapshotTaker> snapshots_;
-    std::chrono::steady_clock::time_point healed_{};  // last tried
+    LiveState live_;
+    bool checks_snapshot_ = false;
     OpenTransaction::Clock::time_point commit_not_before_{};
     bool behind_ = false;  // the last commit failed
     std::function<void(const Mutation&)> changed_;
@@ -184,15 +165,15 @@ void SqliteStore::run_group(std::vector<Task>& group) {
             read.done(select_events(read));
         }
     }
-    if (snapshots_) keep_snapshots();
+    if (live_.snapshots) live_.keep_snapshots();
 }
 
 void SqliteStore::commit(const std::vector<Write*>& group) {
-    Result<> whole = check_files();
+    Result<> whole = live_.check_files();
     if (whole) {
         for (Write* write : group) write->changes = row_changes(write->mutation);
         whole = try_to_commit(group);
-        if (!whole) transaction_.roll_back(*connection_);
+        if (!whole) live_.transaction.roll_back(*live_.connection);
     }
     if (whole) return;
     if (whole.error().code == ErrorCode::kProtocol)
@@ -204,19 +185,19 @@ Result<> SqliteStore::try_to_commit(const std::vector<Write*>& group) {
     // What cannot reach the database must not pile up in the log.
     if (behind_)
         if (Result<> ok = settle(); !ok) return ok;
-    if (Result<> ok = transaction_.open(*connection_); !ok) return ok;
+    if (Result<> ok = live_.transaction.open(*live_.connection); !ok) return ok;
     if (const Result<> together = execute_together(group); !together) {
         // Rare: a revision that does not match. One after the other, so that it takes no others with it.
-        transaction_.roll_back(*connection_);
-        if (Result<> ok = transaction_.open(*connection_); !ok) return ok;
+        live_.transaction.roll_back(*live_.connection);
+        if (Result<> ok = live_.transaction.open(*live_.connection); !ok) return ok;
         if (Result<> ok = execute_apart(group); !ok) return ok;
     }
-    return log_ ? make_durable(group) : connection_->commit.run();
+    return live_.entry_log ? make_durable(group) : live_.connection->commit.run();
 }
 
 Result<> SqliteStore::execute_together(const std::vector<Write*>& group) {
     for (Write* write : group)
-        if (Result<> ok = connection_->rows.apply(write->changes); !ok) return ok;
+        if (Result<> ok = live_.connection->rows.apply(write->changes); !ok) return ok;
     return {};
 }
 
@@ -224,15 +205,15 @@ Result<> SqliteStore::execute_apart(const std::vector<Write*>& group) {
     for (Write* write : group) {
         write->result = execute_alone(*write);
         // A full disk ends the whole transaction, not just the statement.
-        if (!write->result && !connection_->database->in_transaction()) return write->result;
+        if (!write->result && !live_.connection->database->in_transaction()) return write->result;
     }
     return {};
 }
 
 Result<> SqliteStore::execute_alone(Write& write) {
-    Database& database = *connection_->database;
+    Database& database = *live_.connection->database;
     if (Result<> ok = database.execute("SAVEPOINT one"); !ok) return ok;
-    Result<> result = connection_->rows.apply(write.changes);
+    Result<> result = live_.connection->rows.apply(write.changes);
     if (!result) (void)database.execute("ROLLBACK TO one");
     const Result<> released = database.execute("RELEASE one");
     return result ? released : result;
@@ -245,35 +226,35 @@ Result<> SqliteStore::make_durable(const std::vector<Write*>& group) {
     for (const Write* write : group)
         if (write->result) payloads.push_back(encode_changes(write->changes));
     if (payloads.empty()) return {};
-    std::uint64_t entry = log_->position().last;
-    if (Result<> ok = log_->append(payloads); !ok) return ok;
+    std::uint64_t entry = live_.entry_log->position().last;
+    if (Result<> ok = live_.entry_log->append(payloads); !ok) return ok;
     for (Write* write : group)
-        if (write->result) transaction_.keep(++entry, std::move(write->changes));
+        if (write->result) live_.transaction.keep(++entry, std::move(write->changes));
     return {};
 }
 
 // --- The database follows the log ---
 
 std::optional<OpenTransaction::Clock::time_point> SqliteStore::due() const {
-    if (!log_ || !connection_ || transaction_.entries() == 0) return std::nullopt;
-    return std::max(transaction_.since() + options_.commit_after, commit_not_before_);
+    if (!live_.entry_log || !live_.connection || live_.transaction.entries() == 0) return std::nullopt;
+    return std::max(live_.transaction.since() + options_.commit_after, commit_not_before_);
 }
 
 void SqliteStore::settle_when_due() {
     const auto time = due();
     if (!time) return;
-    if (transaction_.entries() < kMaxUncommitted && OpenTransaction::Clock::now() < *time) return;
+    if (live_.transaction.entries() < kMaxUncommitted && OpenTransaction::Clock::now() < *time) return;
     const Result<> ok = settle();
     if (ok) return;
-    commit_not_before_ = OpenTransaction::Clock::now() + kHealPause;
+    commit_not_before_ = OpenTransaction::Clock::now() + kCommitPause;
     log::error("the state file cannot be brought up to its log: no changes are accepted",
-               {{"state", paths_.database}, {"error", ok.error()}});
+               {{"state", live_.paths.database}, {"error", ok.error()}});
 }
 
 Result<> SqliteStore::settle() {
     behind_ = true;
     if (Result<> ok = pass("commit", "commit to"); !ok) return ok;
-    if (Result<> ok = transaction_.commit(*connection_); !ok) return ok;
+    if (Result<> ok = live_.transaction.commit(*live_.connection); !ok) return ok;
     behind_ = false;
     return pass("committed", "commit to");
 }
@@ -281,88 +262,16 @@ Result<> SqliteStore::settle() {
 Result<> SqliteStore::pass(std::string_view point, std::string_view action) const {
     const int error_number = options_.fault ? options_.fault(point) : 0;
     if (error_number == 0) return {};
-    return std::unexpected(file_error(action, paths_.database, error_number));
-}
-
-// --- Files that change under it ---
-
-Result<> SqliteStore::check_files() {
-    if (!log_) return {};
-    if (log_->broken() || !connection_)
-        if (Result<> ok = heal(); !ok) return ok;
-    const auto is_there = [&](const std::string& path) {
-        return fail(ErrorCode::kIo,
-                    fmt::format("{} was renamed, deleted or replaced while the manager runs: put it back, or "
-                                "restart the manager (it recovers from the snapshot and the log)",
-                                path));
-    };
-    if (identity_of(paths_.database) != identity_) return is_there(paths_.database);
-    if (!file_exists(log_->path())) return is_there(log_->path());
-    return {};
-}
-
-// After a failed sync nobody knows what of the log and the database is on the disk. Both are begun anew: the
-// database is opened and read again, and what it says goes on in a log of a new generation, in which the
-// group that failed is not.
-Result<> SqliteStore::heal() {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - healed_ < kHealPause)
-        return fail(ErrorCode::kIo,
-                    fmt::format("state file {}: a sync of its log failed; it is opened anew in "
-                                "a moment",
-                                paths_.database));
-    healed_ = now;
-    const std::uint64_t last = log_->position().last;
-    connection_.reset();
-    Result<std::unique_ptr<Database>> database = open_connection(options_);
-    if (!database) return std::unexpected(database.error());
-    if (Result<> ok = check_database(**database); !ok) return ok;
-    const Result<HistoryPosition> position = history_position(**database);
-    if (!position) return std::unexpected(position.error());
-    if (position->entry + transaction_.entries() != last)
-        return fail(ErrorCode::kIo,
-                    fmt::format("state file {} is at entry {} instead of {} after a failed sync: restart the "
-                                "manager",
-                                paths_.database, position->entry, last - transaction_.entries()));
-    StateConnection connection(*std::move(database));
-    if (Result<> ok = transaction_.commit(connection); !ok) return ok;
-    const std::vector<std::string> old = paths_.logs();
-    Result<EntryLog> log = begin_generation(*connection.database, paths_, last, options_.fault);
-    if (!log) return std::unexpected(log.error());
-    if (Result<> ok = connection.database->execute("PRAGMA synchronous=NORMAL"); !ok) return ok;
-    connection_.emplace(std::move(connection));
-    log_.emplace(*std::move(log));
-    for (const std::string& one : old) {
-        std::error_code absent;
-        if (one != log_->path()) std::filesystem::remove(one, absent);
-    }
-    snapshots_->request();
-    log::warning("state file opened anew after a failed sync",
-                 {{"state", paths_.database}, {"entry", log_->position().last}});
-    return {};
-}
-
-void SqliteStore::keep_snapshots() {
-    if (const std::optional<HistoryPosition> taken = snapshots_->take_news())
-        if (taken->generation == log_->position().generation) log_->remove_up_to(taken->entry);
-    if (log_->broken() || log_->segment_bytes() < options_.snapshot_after.value) return;
-    std::error_code absent;
-    const std::uintmax_t size = std::filesystem::file_size(paths_.database, absent);
-    if (!absent && log_->segment_bytes() < 2 * size) return;
-    if (const Result<> ok = log_->rotate(); !ok) {
-        log::warning("no new segment of the log", {{"error", ok.error()}});
-        return;
-    }
-    snapshots_->request();
+    return std::unexpected(file_error(action, live_.paths.database, error_number));
 }
 
 Result<std::vector<Event>> SqliteStore::select_events(const Read& read) {
     std::vector<Event> events;
-    if (!connection_) return fail(ErrorCode::kIo, "the state file is being opened anew");
+    if (!live_.connection) return fail(ErrorCode::kIo, "the state file is being opened anew");
     // On a full disk the newest ones may have to wait for room.
-    if (transaction_.entries() != 0) (void)transaction_.open(*connection_);
+    if (live_.transaction.entries() != 0) (void)live_.transaction.open(*live_.connection);
     const EventQuery& query = read.query;
-    Statement& select = query.composition ? connection_->history : connection_->events;
+    Statement& select = query.composition ? live_.connection->history : live_.connection->events;
     if (query.composition) select.bind(query.composition->value);
     select.bind(query.after).bind(static_cast<std::uint64_t>(query.limit));
     Result<bool> row = select.step();
@@ -371,7 +280,7 @@ Result<std::vector<Event>> SqliteStore::select_events(const Read& read) {
         if (!event) {
             Error error = std::move(event.error())
                               .with_context(fmt::format("state file {}, table events, row {}",
-                                                        paths_.database, select.text(1)));
+                                                        live_.paths.database, select.text(1)));
             select.reset();
             return std::unexpected(std::move(error));
         }

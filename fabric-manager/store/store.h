@@ -96,6 +96,11 @@ class Store {
     // Calls `changed` from a thread of the store after each mutation that became durable, whoever made it.
     // Set before the first apply().
     virtual void watch(std::function<void(const Mutation&)> changed) = 0;
+
+    // Calls `changed` from a thread of the store with what is damaged of what the state would be recovered
+    // from, while the state itself is good (also when that was found before this call), and with an empty
+    // text once that is made up for. It must not block.
+    virtual void watch_damage(std::function<void(const std::string& damage)> changed) = 0;
 };
 
 struct SqliteOptions {
@@ -108,6 +113,8 @@ struct SqliteOptions {
     // The database follows the log after so long: until then it is brought up by the next start after a
     // crash.
     std::chrono::milliseconds commit_after{100};
+    // The snapshot is read and checked so long after load(): not while a start needs the processor.
+    std::chrono::milliseconds check_snapshot_after{10'000};
     // For tests: called before ("write", "sync", "cut", "commit") and after ("written", "synced",
     // "committed") what makes a group durable; a number other than 0 is the errno with which it fails.
     std::function<int(std::string_view point)> fault = {};

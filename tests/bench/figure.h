@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,16 @@ inline void print_figure(const std::string& bench, const std::string& figure, co
                 bench.c_str(), figure.c_str(), runs[runs.size() / 2], unit.c_str(), runs.size(), runs.front(),
                 runs.back());
     std::fflush(stdout);
+}
+
+// The main() of a benchmark: what it throws ends it.
+inline int run_bench(int (*measure)()) {
+    try {
+        return measure();
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "bench: %s\n", error.what());
+        return EXIT_FAILURE;
+    }
 }
 
 }  // namespace memtide::bench

@@ -2,7 +2,6 @@
 // over 100,000 further polls, and the CPU it takes while nothing happens. The switches do not answer, so that
 // the manager has nothing else to do.
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -95,11 +94,4 @@ int run() {
 }  // namespace
 }  // namespace memtide::bench
 
-int main() {
-    try {
-        return memtide::bench::run();
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "bench: %s\n", error.what());
-        return EXIT_FAILURE;
-    }
-}
+int main() { return memtide::bench::run_bench(&memtide::bench::run); }

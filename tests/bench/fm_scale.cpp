@@ -3,7 +3,6 @@
 // a composition costs beside 1,000 and 100,000 others. The switches are in this process, and so is what they
 // take.
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <stdexcept>
@@ -146,11 +145,4 @@ int run() {
 }  // namespace
 }  // namespace memtide::bench
 
-int main() {
-    try {
-        return memtide::bench::run();
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "bench: %s\n", error.what());
-        return EXIT_FAILURE;
-    }
-}
+int main() { return memtide::bench::run_bench(&memtide::bench::run); }

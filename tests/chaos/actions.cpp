@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -49,21 +50,23 @@ class Chaos {
     }
 
     void take_action() {
-        static constexpr std::array kActions{Action{450, "compose", &Chaos::compose},
-                                             Action{330, "release", &Chaos::release},
-                                             Action{60, "resize", &Chaos::resize},
-                                             Action{20, "renew", &Chaos::renew},
-                                             Action{90, "host-fault", &Chaos::host_fault},
-                                             Action{12, "power-off", &Chaos::power_off},
-                                             Action{18, "link-down", &Chaos::link_down},
-                                             Action{12, "erase-fails", &Chaos::erase_fails},
-                                             Action{12, "kill-manager", &Chaos::kill},
-                                             Action{4, "restart-manager", &Chaos::restart},
-                                             Action{60, "look", &Chaos::look}};
+        static constexpr std::array kActions{
+            Action{450, "compose", &Chaos::compose}, Action{330, "release", &Chaos::release},
+            Action{60, "resize", &Chaos::resize}, Action{20, "renew", &Chaos::renew},
+            Action{90, "host-fault", &Chaos::host_fault}, Action{12, "power-off", &Chaos::power_off},
+            Action{18, "link-down", &Chaos::link_down}, Action{12, "erase-fails", &Chaos::erase_fails},
+            Action{12, "sick-device", &Chaos::sick_device}, Action{12, "kill-manager", &Chaos::kill},
+            Action{4, "restart-manager", &Chaos::restart}, Action{60, "look", &Chaos::look},
+            // From here on only of a world that is secured.
+            Action{30, "wrong-certificate", &Chaos::wrong_certificate},
+            Action{12, "renew-agent", &Chaos::renew_agent}, Action{4, "renew-server", &Chaos::renew_server}};
+        constexpr std::size_t kOfSecured = 3;
+        const std::span<const Action> actions =
+            std::span(kActions).first(kActions.size() - (world_.secured() == nullptr ? kOfSecured : 0));
         int total = 0;
-        for (const Action& action : kActions) total += action.weight;
+        for (const Action& action : actions) total += action.weight;
         int drawn = draw(1, total);
-        for (const Action& action : kActions) {
+        for (const Action& action : actions) {
             drawn -= action.weight;
             if (drawn > 0) continue;
             ++taken_[action.name];
@@ -121,6 +124,10 @@ class Chaos {
         world_.control(
             "PUT", fmt::format("/v1/devices/{}/faults/erase-fails?for={}ms", any_device(), draw(20, 800)));
     }
+    void sick_device() {
+        world_.control("PUT", fmt::format("/v1/devices/{}/faults/{}?for={}ms", any_device(),
+                                          one_in(2) ? "failing" : "worn", draw(20, 800)));
+    }
     void kill() {
         world_.kill_manager();
         std::this_thread::sleep_for(std::chrono::milliseconds(draw(0, 300)));
@@ -128,6 +135,15 @@ class Chaos {
         if (one_in(2)) world_.repeat_unanswered();
     }
     void restart() { world_.restart_manager_politely(); }
+    void wrong_certificate() {
+        world_.control(
+            "PUT", fmt::format("/v1/hosts/{}/faults/wrong-certificate?for={}ms", any_host(), draw(20, 1500)));
+    }
+    void renew_agent() {
+        const std::string host = any_host();
+        world_.renew_agent_certificate(host, one_in(2));
+    }
+    void renew_server() { world_.renew_server_certificate(); }
     void look() { check_sums(world_); }
 
     World& world_;

@@ -114,6 +114,55 @@ void heal_and_settle(World& world) {
     world.wrong("the fleet: " + json::serialize(world.fleet("/v1/status")));
 }
 
+namespace {
+
+std::uint64_t refused(World& world, const char* what) {
+    return number(world.fleet("/v1/status").at("since_start"), what);
+}
+
+template <typename Holds>
+bool within_patience(Holds holds) {
+    const auto deadline = Clock::now() + kPatience;
+    while (!holds()) {
+        if (Clock::now() >= deadline) return false;
+        std::this_thread::sleep_for(20ms);
+    }
+    return true;
+}
+
+// As an operator would try it out; the composition of a host that cannot take part waits for it.
+void check_composes(World& world, const std::string& host) {
+    const RestAnswer made = world.ask_json("POST", "/v1/compositions?wait=Online&timeout=30s",
+                                           fmt::format(R"({{"host": "{}", "size": "256MiB"}})", host));
+    if (made.status != 202 || text(made.json, "state") != "Online")
+        world.wrong(fmt::format("compose on {} after all is answered {}: {}", host, made.status, made.body));
+    else
+        world.ask("DELETE", "/v1/compositions/" + text(made.json, "id"));
+}
+
+}  // namespace
+
+void check_certificates(World& world) {
+    const std::uint64_t before = refused(world, "refused_certificates");
+    world.control("PUT", "/v1/hosts/host0/faults/wrong-certificate");
+    if (!within_patience([&] { return refused(world, "refused_certificates") > before; }))
+        world.wrong("host0 shows the certificate of host1 and is not refused");
+    const auto is_audited = [&] {
+        const std::string log = world.secured()->audit();
+        for (std::size_t at = 0; (at = log.find("certificate host1\"", at)) != std::string::npos; ++at) {
+            const std::string_view line = std::string_view(log).substr(at, log.find('\n', at) - at);
+            if (line.contains("/v1/hosts/host0/") && line.contains("another host's")) return true;
+        }
+        return false;
+    };
+    if (!within_patience(is_audited)) world.wrong("the audit log does not tell of host0 as host1");
+    world.control("DELETE", "/v1/hosts/host0/faults/wrong-certificate");
+    check_composes(world, "host0");
+    world.renew_agent_certificate("host1", true);
+    world.renew_server_certificate();
+    check_composes(world, "host1");
+}
+
 void check_end(World& world) {
     check_sums(world);
     const std::vector<json::value> compositions = world.compositions();

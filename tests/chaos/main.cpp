@@ -25,6 +25,10 @@ int run(const ChaosOptions& options) {
     World world(options);
     const auto taken = run_chaos(world);
     heal_and_settle(world);
+    if (options.secured) {
+        check_certificates(world);
+        heal_and_settle(world);
+    }
     check_end(world);
     for (const auto& [action, count] : taken) std::printf("chaos: %6d %s\n", count, action.c_str());
     std::map<std::string, int> ends;
@@ -59,6 +63,9 @@ int main(int argc, char** argv) {
     app.add_option("--switches", options.switches, "Emulated switches")
         ->check(CLI::Range(1, 100))
         ->capture_default_str();
+    app.add_flag(
+        "--secured", options.secured,
+        "With TLS, agents' certificates and tokens, which are renewed, revoked and mixed up meanwhile");
     CLI11_PARSE(app, argc, argv);
     if (options.seed == 0) options.seed = std::random_device()();
     options.time = std::chrono::seconds(seconds);

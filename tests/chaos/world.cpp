@@ -19,7 +19,8 @@ constexpr std::uint64_t kGranule = 256ULL << 20;
 
 // Short enough that many things happen in a minute.
 constexpr const char* kTiming =
-    "timing: {switch_poll: 200ms, command_timeout: 1s, connect_timeout: 1s, retry_max: 200ms, "
+    "timing: {switch_poll: 200ms, health_poll: 100ms, command_timeout: 1s, connect_timeout: 1s, retry_max: "
+    "200ms, "
     "gone_after: 300ms, quarantine_retry: 500ms, drain_deadline: 2s, shutdown_grace: 1s}\n"
     "flapping: {limit: 4, window: 2s, hold: 300ms, hold_max: 1s}\n"
     "tenants: [{name: red, bytes: 4GiB, compositions: 10}, {name: blue}]\n";
@@ -27,14 +28,18 @@ constexpr const char* kTiming =
 }  // namespace
 
 World::World(const ChaosOptions& options)
-    : options_(options), rest_(manager_url(folder_)), control_(fleet_control(folder_)) {
-    fleet_.emplace(
-        start_fleet(folder_, {.hosts = options.hosts,
-                              .switches = options.switches,
-                              .devices = kChaosDevices,
-                              .options = {"--seed=" + std::to_string(options.seed), "--online-delay=exp:5ms",
-                                          "--offline-delay=0ms..20ms", "--report-delay=0ms..5ms",
-                                          "--bind-time=1ms", "--erase-time=2ms"}}));
+    : options_(options),
+      secured_(options.secured ? std::make_unique<Secured>(folder_, options.hosts) : nullptr),
+      rest_(secured_ ? secured_->url() : manager_url(folder_),
+            secured_ ? secured_->client() : http::Credentials::none()),
+      control_(fleet_control(folder_)) {
+    FleetOptions fleet{.hosts = options.hosts,
+                       .switches = options.switches,
+                       .devices = kChaosDevices,
+                       .options = {"--seed=" + std::to_string(options.seed), "--online-delay=exp:5ms",
+                                   "--offline-delay=0ms..20ms", "--report-delay=0ms..5ms", "--bind-time=1ms",
+                                   "--erase-time=2ms"}};
+    fleet_.emplace(start_fleet(folder_, secured_ ? secured_->fleet(std::move(fleet)) : fleet));
     start_manager();
 }
 
@@ -51,6 +56,10 @@ void World::wrong(std::string what) {
 
 RestAnswer World::ask(const std::string& method, const std::string& target) {
     return rest_.call(method, target, {}, {}, 5s);
+}
+
+RestAnswer World::ask_json(const std::string& method, const std::string& target, const std::string& body) {
+    return rest_.send_json(method, target, body);
 }
 
 bool World::try_compose(const Unanswered& request) {
@@ -152,6 +161,11 @@ json::value World::fleet(const std::string& target) { return control_.get(target
 void World::start_manager() {
     ++manager_starts_;
     manager_.emplace(start_fleet_manager(folder_, kTiming));
+}
+
+void World::renew_agent_certificate(const std::string& host, bool revokes) {
+    if (revokes) secured_->revoke_agent(host);
+    secured_->renew_agent(host);
 }
 
 void World::kill_manager() {

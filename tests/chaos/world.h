@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -13,6 +14,7 @@
 
 #include "tests/integration/daemons.h"
 #include "tests/integration/rest_client.h"
+#include "tests/integration/secured.h"
 #include "tests/integration/temp_folder.h"
 
 namespace memtide::test {
@@ -24,6 +26,7 @@ struct ChaosOptions {
     std::chrono::seconds time{40};
     int hosts = 24;
     int switches = 3;
+    bool secured = false;  // TLS, agents known by their certificates, clients by a token
 };
 
 // What a client was told it has, and what it did with it.
@@ -53,6 +56,7 @@ class World {
     // Asks again what was not answered.
     void repeat_unanswered();
     RestAnswer ask(const std::string& method, const std::string& target);
+    RestAnswer ask_json(const std::string& method, const std::string& target, const std::string& body);
 
     // --- Disasters ---
     // PUT, or DELETE, of a resource of the fleet's control interface.
@@ -61,6 +65,11 @@ class World {
     void kill_manager();
     void restart_manager_politely();
     void start_manager();
+    // Of a world that is secured: files are replaced under the running daemons. `revokes`: the host's old
+    // certificate is refused first, and for some time there is none.
+    void renew_server_certificate() { secured_->renew_server(); }
+    void renew_agent_certificate(const std::string& host, bool revokes);
+    [[nodiscard]] const Secured* secured() const { return secured_.get(); }
     [[nodiscard]] bool manager_runs() { return manager_ && manager_->child().running(); }
 
     // All that is listed, over all pages.
@@ -85,6 +94,7 @@ class World {
 
     ChaosOptions options_;
     TempFolder folder_;
+    std::unique_ptr<Secured> secured_;  // null: it is not
     std::optional<Daemon> fleet_;
     std::optional<Daemon> manager_;
     RestClient rest_;

@@ -135,16 +135,17 @@ Daemon start_manager(const TempFolder& folder, const ManagerOptions& options) {
 std::string fleet_control(const TempFolder& folder) { return "unix:" + folder.file("control.sock"); }
 
 Daemon start_fleet(const TempFolder& folder, const FleetOptions& options) {
-    std::vector<std::string> argv{MEMTIDE_CXL_EMUL,
-                                  "hosts",
-                                  "--count=" + std::to_string(options.hosts),
-                                  "--switches=" + std::to_string(options.switches),
-                                  "--devices=" + std::to_string(options.devices),
-                                  "--listen=unix://" + folder.path(),
-                                  "--manager=" + manager_url(folder),
-                                  "--state=" + folder.file("state.db"),
-                                  "--write-config=" + folder.file("fleet.yaml"),
-                                  "--control=" + fleet_control(folder)};
+    std::vector<std::string> argv{
+        MEMTIDE_CXL_EMUL,
+        "hosts",
+        "--count=" + std::to_string(options.hosts),
+        "--switches=" + std::to_string(options.switches),
+        "--devices=" + std::to_string(options.devices),
+        "--listen=unix://" + folder.path(),
+        "--manager=" + (options.manager.empty() ? manager_url(folder) : options.manager),
+        "--state=" + folder.file("state.db"),
+        "--write-config=" + folder.file("fleet.yaml"),
+        "--control=" + fleet_control(folder)};
     argv.insert(argv.end(), options.options.begin(), options.options.end());
     return {std::move(argv), folder.file("fleet.out"), "start the manager"};
 }

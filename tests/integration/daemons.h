@@ -63,6 +63,7 @@ Daemon start_manager(const TempFolder& folder, const ManagerOptions& options = {
 
 // `memtide-cxl-emul hosts`, its switches and its control socket in the folder.
 struct FleetOptions {
+    std::string manager{};  // empty: manager_url()
     int hosts = 64;
     int switches = 4;
     int devices = 2;                   // behind each switch: MLDs of 16 LDs of 256 MiB

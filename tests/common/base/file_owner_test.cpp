@@ -81,7 +81,8 @@ TEST_F(FileOwner, WhoMayNotGiveItIsToldAsWhomToRun) {
     const int fd = create(file("new"));
     const auto given = give_to_owner_of(fd, file("new"), file("old"));
     const auto forbidden = fail_errno_with_owner("open", file("none"), EACCES);
-    EXPECT_NE(forbidden.error().message.find("sudo -u 'root'"), std::string::npos) << forbidden.error().message;
+    EXPECT_NE(forbidden.error().message.find("sudo -u 'root'"), std::string::npos)
+        << forbidden.error().message;
     const auto elsewhere = give_to_owner_of(fd, file("new"), file("none"));
     ASSERT_EQ(::seteuid(0), 0);
     ::close(fd);

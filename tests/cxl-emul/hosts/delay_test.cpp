@@ -19,6 +19,7 @@ TEST(Delay, AFixedOneIsAlwaysTheSame) {
     EXPECT_EQ(delay("20ms").draw(random), 20ms);
     EXPECT_EQ(delay("2s").draw(random), 2s);
     EXPECT_EQ(delay("1min").draw(random), 60s);
+    EXPECT_EQ(delay("1h").draw(random), 3600s);
     EXPECT_EQ(delay("0ms").draw(random), 0us);
 }
 

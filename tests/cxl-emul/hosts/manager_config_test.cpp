@@ -16,7 +16,7 @@ Topology fleet_of(std::uint64_t hosts) {
 }
 
 TEST(ManagerConfig, IsOneThatTheManagerTakes) {
-    const auto text = manager_config(fleet_of(100), "http://127.0.0.1:8080", "/tmp/state \"1\".db");
+    const auto text = manager_config(fleet_of(100), "http://127.0.0.1:8080", {"/tmp/state \"1\".db"});
     ASSERT_TRUE(text.has_value());
     const auto config = fm::parse_config(*text, "fm.yaml");
     ASSERT_TRUE(config.has_value()) << config.error().message;
@@ -28,12 +28,26 @@ TEST(ManagerConfig, IsOneThatTheManagerTakes) {
 }
 
 TEST(ManagerConfig, TheManagerListensWhereTheAgentsAsk) {
-    const auto text = manager_config(fleet_of(1), "unix:/run/manager.sock", "/tmp/state.db");
+    const auto text = manager_config(fleet_of(1), "unix:/run/manager.sock", {"/tmp/state.db"});
     ASSERT_TRUE(text.has_value());
     const auto config = fm::parse_config(*text, "fm.yaml");
     ASSERT_TRUE(config.has_value()) << config.error().message;
     EXPECT_EQ(config->listen, std::vector<std::string>{"unix:/run/manager.sock"});
-    EXPECT_FALSE(manager_config(fleet_of(1), "127.0.0.1:8080", "/tmp/state.db").has_value());
+    EXPECT_FALSE(manager_config(fleet_of(1), "127.0.0.1:8080", {"/tmp/state.db"}).has_value());
+}
+
+TEST(ManagerConfig, AManagerAtHttpsSpeaksTlsAndAsksWhoItIs) {
+    const auto text = manager_config(fleet_of(1), "https://127.0.0.1:8443",
+                                     {"/tmp/state.db", "/c/server.pem", "/c/server.key", "/c/ca.pem", ""});
+    ASSERT_TRUE(text.has_value());
+    const auto config = fm::parse_config(*text, "fm.yaml");
+    ASSERT_TRUE(config.has_value()) << config.error().message;
+    EXPECT_EQ(config->listen, std::vector<std::string>{"127.0.0.1:8443"});
+    ASSERT_TRUE(config->security.tls.has_value());
+    EXPECT_EQ(config->security.tls->certificate, "/c/server.pem");
+    EXPECT_EQ(config->security.tls->client_ca, "/c/ca.pem");
+    EXPECT_EQ(config->security.tls->revoked, "");
+    EXPECT_NE(text->find("authentication:"), std::string::npos);
 }
 
 }  // namespace

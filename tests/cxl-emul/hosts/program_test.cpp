@@ -59,6 +59,10 @@ TEST_F(HostsProgram, BadOptionsEndItWithCode2AndWhatIsWrong) {
         {{"--count", "1", "--fault", "reboot=2"}, "share"},
         {{"--count", "1", "--listen", "tcp://0.0.0.0:1"}, "loopback"},
         {{"--count", "1", "--manager", "ftp://x"}, "--manager"},
+        {{"--count", "1", "--ca", "ca.pem"}, "--ca is for a manager at https://"},
+        {{"--count", "1", "--agent-certs", "."}, "--agent-certs is for a manager at https://"},
+        {{"--count", "1", "--manager", "https://127.0.0.1:1", "--write-config", "x"}, "needs --agent-certs"},
+        {{"--count", "9", "--fault", "wrong-certificate"}, "needs certificates: --agent-certs"},
         {{"--count", "300", "--switches", "1"}, "ports"}};
     for (const auto& [words, expected] : wrong) {
         const process::Output output = run(words);
@@ -70,7 +74,8 @@ TEST_F(HostsProgram, BadOptionsEndItWithCode2AndWhatIsWrong) {
 TEST_F(HostsProgram, HelpNamesEveryFault) {
     const process::Output output = run({"--help"});
     EXPECT_EQ(output.exit.code, 0);
-    for (const std::string_view fault : {"reboot", "silence", "refuses-offline", "reports-for-another"})
+    for (const std::string_view fault :
+         {"reboot", "silence", "refuses-offline", "reports-for-another", "wrong-certificate"})
         EXPECT_THAT(output.standard_output, HasSubstr(std::string(fault)));
 }
 

@@ -12,9 +12,7 @@ namespace {
 
 using enum CompositionState;
 using testing::HasSubstr;
-const std::vector<std::string> kNone;
 
-Bytes units(std::uint64_t count) { return kCxlGranule * count; }
 DeviceId at_port(std::uint8_t port) {
     return device_id(DeviceKind::kMld, SerialNumber{0x4d54'0000'0000'0000ull + (std::uint64_t{port} << 32)},
                      SwitchId("switch0"), port);
@@ -23,12 +21,6 @@ DeviceId at_port(std::uint8_t port) {
 void two_holes(Rig& rig) {
     rig.fabric->add_mld(2, {1, 1, 1});
     rig.fabric->place_lds(2, {1, 0, 2});
-}
-PlacementPolicy ways(std::uint8_t count) {
-    PlacementPolicy policy;
-    policy.kind = PlacementKind::kBandwidth;
-    policy.ways = count;
-    return policy;
 }
 const Part& lasting_part(const Composition& c) { return *std::ranges::find_if(c.parts, is_lasting); }
 
@@ -215,9 +207,7 @@ TEST(Carve, GrowthThatNothingFitsGoesBackToTheSizeOfBefore) {
     two_holes(rig);
     rig.start_ready();
     const CompositionId id = rig.online("host0", 1).id;
-    CompositionChangeRequest request;
-    request.size = units(3);
-    ASSERT_TRUE(rig.run(rig.manager->change(id, std::move(request), {})));
+    ASSERT_TRUE(rig.resize(id, 3));
     ASSERT_TRUE(
         rig.run_until([&] { return rig.has_event("composition.resize-failed", "allocate-refused"); }));
     ASSERT_TRUE(rig.reaches(id, kOnline));
@@ -234,9 +224,7 @@ CompositionId shrinking(Rig& rig, FakeAgent::NewMemory what_comes = FakeAgent::N
     (void)rig.online("host1", 1);
     const CompositionId id = rig.online("host0", 4).id;
     rig.agents[0]->new_memory = what_comes;
-    CompositionChangeRequest request;
-    request.size = units(2);
-    EXPECT_TRUE(rig.run(rig.manager->change(id, std::move(request), {})));
+    EXPECT_TRUE(rig.resize(id, 2));
     return id;
 }
 
@@ -270,9 +258,7 @@ TEST(Carve, WhatIsCarvedElsewhereGoesBackWithTheExchange) {
     rig.fabric->add_mld(4, {1, 1, 1, 1});
     const CompositionId id = shrinking(rig, FakeAgent::NewMemory::kIgnored);
     ASSERT_TRUE(rig.run_until([&] { return rig.has_event("composition.reprovided", "instead"); }));
-    CompositionChangeRequest back;
-    back.size = units(4);
-    ASSERT_TRUE(rig.run(rig.manager->change(id, std::move(back), {})));
+    ASSERT_TRUE(rig.resize(id, 4));
     ASSERT_TRUE(rig.reaches(id, kOnline));
     const Composition c = rig.get(id);
     EXPECT_EQ(c.size, units(4));
@@ -280,18 +266,25 @@ TEST(Carve, WhatIsCarvedElsewhereGoesBackWithTheExchange) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
+// The one in the middle of the device at port 2, and one that has been on its way to another for so many
+// turns.
+std::pair<CompositionId, CompositionId> carving(Rig& rig, int turns) {
+    two_holes(rig);
+    rig.fabric->add_mld(3, {1, 1, 1, 0}, 1);
+    rig.start_ready();
+    CompositionId middle = rig.online("host0", 1).id;
+    CompositionId coming = rig.create("host0", 2)->composition.id;
+    rig.run_until([&, n = 0]() mutable { return ++n > turns; });
+    return {std::move(middle), std::move(coming)};
+}
+
 TEST(Carve, ReleaseMeanwhileLeavesNothingBehind) {
     for (int turns = 0; turns < 60; turns += 2) {
         Rig rig;
-        two_holes(rig);
-        rig.fabric->add_mld(3, {1, 1, 1, 0}, 1);
-        rig.start_ready();
-        const Composition middle = rig.online("host0", 1);
-        const CompositionId id = rig.create("host0", 2)->composition.id;
-        rig.run_until([&, n = 0]() mutable { return ++n > turns; });
+        const auto [middle, id] = carving(rig, turns);
         ASSERT_TRUE(rig.release(id));
         ASSERT_TRUE(rig.reaches(id, kReleased)) << turns;
-        rig.released(middle.id);
+        rig.released(middle);
         EXPECT_EQ(rig.manager->pool().free, units(7)) << turns;
         EXPECT_EQ(rig.wrong(), kNone);
     }
@@ -300,17 +293,12 @@ TEST(Carve, ReleaseMeanwhileLeavesNothingBehind) {
 TEST(Carve, ManagerThatIsKilledMeanwhileGoesOn) {
     for (int turns = 0; turns < 60; turns += 2) {
         Rig rig;
-        two_holes(rig);
-        rig.fabric->add_mld(3, {1, 1, 1, 0}, 1);
-        rig.start_ready();
-        const Composition middle = rig.online("host0", 1);
-        const CompositionId id = rig.create("host0", 2)->composition.id;
-        rig.run_until([&, n = 0]() mutable { return ++n > turns; });
+        const auto [middle, id] = carving(rig, turns);
         rig.kill();
         rig.start_ready();
         ASSERT_TRUE(rig.reaches(id, kOnline)) << turns;
         rig.released(id);
-        rig.released(middle.id);
+        rig.released(middle);
         EXPECT_EQ(rig.manager->pool().free, units(7)) << turns;
         EXPECT_EQ(rig.wrong(), kNone);
     }

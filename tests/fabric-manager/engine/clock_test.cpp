@@ -8,7 +8,6 @@ namespace {
 
 using enum CompositionState;
 using namespace std::chrono_literals;
-const std::vector<std::string> kNone;
 
 class Clock : public testing::Test {
   protected:

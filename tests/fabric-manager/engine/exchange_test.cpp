@@ -10,14 +10,10 @@ namespace {
 
 using enum CompositionState;
 using NewMemory = FakeAgent::NewMemory;
-const std::vector<std::string> kNone;
 
 class Exchanges : public ::testing::Test {
   protected:
-    Exchanges() {
-        rig.config.timing.gone_after = Milliseconds(10);
-        rig.config.timing.switch_poll = Milliseconds(10);
-    }
+    Exchanges() { rig.quick(); }
     // One LD of 4 units that host0 has, and another device with `spare` units.
     void begin(std::uint64_t spare = 2, PlacementPolicy policy = {}) {
         rig.fabric->add_mld(2, {4});
@@ -40,11 +36,7 @@ class Exchanges : public ::testing::Test {
         rig.kill();
         rig.start_ready();
     }
-    Outcome<Composition> resize(std::uint64_t units) {
-        CompositionChangeRequest request;
-        request.size = kCxlGranule * units;
-        return rig.run(rig.manager->change(id, std::move(request)));
-    }
+    Outcome<Composition> resize(std::uint64_t units) { return rig.resize(id, units); }
     Composition now() { return rig.get(id); }
     bool is_online_with(std::uint64_t units) {
         return rig.run_until([&] {
@@ -217,9 +209,7 @@ TEST_F(Exchanges, ReleaseInTheMiddleGivesBothBack) {
         one.start_ready();
         const CompositionId c = one.online("host0", 4).id;
         one.agents[0]->new_memory = NewMemory::kIgnored;
-        CompositionChangeRequest request;
-        request.size = kCxlGranule * 2;
-        ASSERT_TRUE(one.run(one.manager->change(c, request)));
+        ASSERT_TRUE(one.resize(c, 2));
         ASSERT_TRUE(one.run_until([&] { return one.get(c).parts.back().state == kOnlining; }));
         ASSERT_TRUE(one.release(c, force));
         EXPECT_FALSE(one.get(c).exchange);
@@ -241,6 +231,31 @@ TEST_F(Exchanges, OtherSizesMeanwhileAreRefusedAndTheOldOneUndoesIt) {
     ASSERT_TRUE(undone);
     EXPECT_EQ(undone->size, kCxlGranule * 4);
     expect_undone("asked-back");
+}
+
+TEST_F(Exchanges, ASizeThatIsWrongAtAnyTimeIsWrongMeanwhileToo) {
+    begin(4);
+    const auto refusal = [&](Bytes size) {
+        CompositionChangeRequest request;
+        request.size = size;
+        const Outcome<Composition> changed = rig.run(rig.manager->change(id, std::move(request)));
+        return changed ? std::string("accepted") : changed.error().code;
+    };
+    const auto expect_refusals = [&] {
+        EXPECT_EQ(refusal(Bytes{0}), problem::kSizeZero);
+        EXPECT_EQ(refusal(mebibytes(100)), problem::kSizeNotMultiple);
+        EXPECT_EQ(refusal(kCxlGranule * 5 + Bytes{1}), problem::kSizeNotMultiple);
+        EXPECT_EQ(refusal(kCxlGranule * 1000), problem::kExceedsCapacity);
+    };
+    expect_refusals();
+    ASSERT_TRUE(waits_for_what_comes());
+    expect_refusals();
+    ASSERT_TRUE(now().exchange);
+    rig.agents[0]->new_memory = NewMemory::kOnlined;
+    rig.released(id);
+    EXPECT_EQ(refusal(Bytes{0}), problem::kSizeZero);
+    EXPECT_EQ(refusal(mebibytes(100)), problem::kSizeNotMultiple);
+    EXPECT_EQ(refusal(kCxlGranule), problem::kCompositionEnded);
 }
 
 TEST_F(Exchanges, HostThatRebootsInTheMiddleHasItGoOnOrUndone) {
@@ -339,9 +354,7 @@ TEST_F(Exchanges, WhatComesNotErasedIsReplacedOrUndone) {
         one.start_ready();
         const CompositionId c = one.online("host0", 4).id;
         one.agents[0]->new_memory = NewMemory::kIgnored;
-        CompositionChangeRequest request;
-        request.size = kCxlGranule;
-        ASSERT_TRUE(one.run(one.manager->change(c, request)));
+        ASSERT_TRUE(one.resize(c, 1));
         ASSERT_TRUE(one.run_until([&] { return one.get(c).parts.back().state == kOnlining; }));
         const Part dirty = one.get(c).parts.back();
         for (FakeLd& ld : one.fabric->port(3).lds)

@@ -7,7 +7,6 @@ namespace memtide::fm {
 namespace {
 
 using enum CompositionState;
-const std::vector<std::string> kNone;
 
 TEST(Fault, SwitchThatIsDownAtTheStartIsUsedWhenItComes) {
     Rig rig;
@@ -291,6 +290,34 @@ TEST(Fault, UnfinishedCompositionOfAHostThatLeftTheConfigurationIsAClearError) {
     } catch (const std::runtime_error& e) {
         EXPECT_NE(std::string(e.what()).find("host0"), std::string::npos);
     }
+}
+
+// The database is good, but could not be recovered if it were not.
+TEST(Fault, ADamagedSnapshotIsToldUntilAFreshOneIsThere) {
+    Rig rig;
+    rig.store.check_snapshot_after = Milliseconds(0);
+    rig.fabric->add_mld(2, {1});
+    rig.start_ready();
+    const Composition c = rig.online("host0", 1);
+    const std::filesystem::path snapshot = rig.store.path + ".snapshot";
+    ASSERT_TRUE(rig.run_until([&] { return std::filesystem::exists(snapshot); }));
+    rig.stop();
+    std::filesystem::resize_file(snapshot, 5000);
+    const std::filesystem::path in_the_way = snapshot.string() + ".new";  // no fresh one can be written
+    std::filesystem::create_directories(in_the_way / "x");
+    rig.start_ready();
+    ASSERT_TRUE(rig.run_until([&] { return rig.has_event("store.damaged", snapshot.string()); }));
+    EXPECT_TRUE(rig.manager->readiness().ready);
+    ASSERT_EQ(rig.manager->readiness().reasons.size(), 1u);
+    EXPECT_NE(rig.manager->readiness().reasons[0].find("the state could not be recovered"),
+              std::string::npos);
+    EXPECT_NE(rig.metrics().render().find("memtide_fm_state_damages_total 1\n"), std::string::npos);
+    EXPECT_EQ(rig.get(c.id).state, kOnline);
+    rig.stop();
+    std::filesystem::remove_all(in_the_way);
+    rig.start_ready();
+    ASSERT_TRUE(rig.run_until([&] { return rig.has_event("store.mended"); }));
+    EXPECT_TRUE(rig.manager->readiness().reasons.empty());
 }
 
 }  // namespace

@@ -10,12 +10,10 @@ namespace {
 
 using enum CompositionState;
 using testing::HasSubstr;
-const std::vector<std::string> kNone;
 
 // More than two changes flap, and the hold outlasts the test.
-void quick(Rig& rig) {
-    rig.config.timing.gone_after = Milliseconds(10);
-    rig.config.timing.switch_poll = Milliseconds(5);
+void flap_soon(Rig& rig) {
+    rig.quick();
     rig.config.flapping = {.limit = 2,
                            .window = Milliseconds(60'000),
                            .hold = Milliseconds(3'600'000),
@@ -37,7 +35,7 @@ void replug(Rig& rig, std::uint8_t port, int times) {
 
 TEST(Flaps, DeviceThatFlapsIsToldOnceAndNotUsed) {
     Rig rig;
-    quick(rig);
+    flap_soon(rig);
     rig.fabric->add_mld(2, {1});
     rig.start_ready();
     replug(rig, 2, 10);
@@ -53,7 +51,7 @@ TEST(Flaps, DeviceThatFlapsIsToldOnceAndNotUsed) {
 
 TEST(Flaps, DeviceThatHasBeenQuietIsUsedAgain) {
     Rig rig;
-    quick(rig);
+    flap_soon(rig);
     rig.config.flapping.hold = Milliseconds(30);
     rig.fabric->add_mld(2, {1});
     rig.start_ready();
@@ -66,7 +64,7 @@ TEST(Flaps, DeviceThatHasBeenQuietIsUsedAgain) {
 
 TEST(Flaps, LostPartIsNotProvidedAgainFromADeviceThatFlaps) {
     Rig rig;
-    quick(rig);
+    flap_soon(rig);
     rig.fabric->add_mld(2, {1});
     PlacementPolicy policy;
     policy.reprovide = true;
@@ -83,7 +81,7 @@ TEST(Flaps, LostPartIsNotProvidedAgainFromADeviceThatFlaps) {
 
 TEST(Flaps, SwitchThatFlapsGetsNothingNewAndKeepsWhatItHas) {
     Rig rig;
-    quick(rig);
+    flap_soon(rig);
     rig.fabric->add_mld(2, {1, 1});
     rig.start_ready();
     const Composition c = rig.online("host0", 1);
@@ -106,7 +104,7 @@ TEST(Flaps, SwitchThatFlapsGetsNothingNewAndKeepsWhatItHas) {
 
 TEST(Flaps, HostThatRebootsAgainAndAgainGetsNothingNew) {
     Rig rig;
-    quick(rig);
+    flap_soon(rig);
     rig.fabric->add_mld(2, {1});
     rig.start_ready();
     rig.report(*rig.agents[0]);
@@ -124,7 +122,7 @@ TEST(Flaps, HostThatRebootsAgainAndAgainGetsNothingNew) {
 
 TEST(Flaps, LinkThatFlapsBetweenTwoReadingsShowsInItsRecords) {
     Rig rig;
-    quick(rig);
+    flap_soon(rig);
     rig.fabric->records.emplace();
     rig.fabric->add_mld(2, {1});
     rig.start_ready();

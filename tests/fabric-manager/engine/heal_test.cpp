@@ -7,28 +7,13 @@ namespace memtide::fm {
 namespace {
 
 using enum CompositionState;
-const std::vector<std::string> kNone;
 
-PlacementPolicy spread(bool reprovide) {
-    PlacementPolicy policy;
-    policy.kind = PlacementKind::kSpread;
-    policy.max_devices = 2;
-    policy.reprovide = reprovide;
-    return policy;
-}
-void quick(Rig& rig) {
-    rig.config.timing.gone_after = Milliseconds(10);
-    rig.config.timing.switch_poll = Milliseconds(10);
-}
 std::uint8_t port_of(const Part& part) { return part.port; }
 
 TEST(Heal, LossOfOnePartLeavesTheOthersOnline) {
     Rig rig;
-    quick(rig);
-    rig.fabric->add_mld(2, {1});
-    rig.fabric->add_mld(3, {1});
-    rig.start_ready();
-    const Composition c = rig.online("host0", 2, spread(false));
+    rig.quick();
+    const Composition c = rig.two_parts(false);
     rig.fabric->remove_device(port_of(c.parts[0]));
     ASSERT_TRUE(rig.reaches(c.id, kDegraded));
     const Composition now = rig.get(c.id);
@@ -43,7 +28,7 @@ TEST(Heal, LossOfOnePartLeavesTheOthersOnline) {
 
 TEST(Heal, LossOfAllOfItFails) {
     Rig rig;
-    quick(rig);
+    rig.quick();
     rig.fabric->add_mld(2, {1});
     rig.start_ready();
     const Composition c = rig.online("host0", 1);
@@ -54,12 +39,12 @@ TEST(Heal, LossOfAllOfItFails) {
 
 TEST(Heal, LostPartIsReplacedWhereThePolicySaysSo) {
     Rig rig;
-    quick(rig);
+    rig.quick();
     rig.fabric->add_mld(2, {1});
     rig.fabric->add_mld(3, {1});
     rig.fabric->add_mld(4, {1});
     rig.start_ready();
-    const Composition c = rig.online("host0", 2, spread(true));
+    const Composition c = rig.online("host0", 2, spread(2, true));
     rig.fabric->remove_device(port_of(c.parts[0]));
     ASSERT_TRUE(rig.run_until([&] { return rig.has_event("composition.reprovided"); }));
     ASSERT_TRUE(rig.reaches(c.id, kOnline));
@@ -69,11 +54,11 @@ TEST(Heal, LostPartIsReplacedWhereThePolicySaysSo) {
 
 TEST(Heal, OnlyPartIsReplacedToo) {
     Rig rig;
-    quick(rig);
+    rig.quick();
     rig.fabric->add_mld(2, {1});
     rig.fabric->add_mld(3, {1});
     rig.start_ready();
-    const Composition c = rig.online("host0", 1, spread(true));
+    const Composition c = rig.online("host0", 1, spread(2, true));
     rig.fabric->remove_device(port_of(c.parts[0]));
     ASSERT_TRUE(rig.run_until([&] { return rig.has_event("composition.reprovided"); }));
     EXPECT_TRUE(rig.reaches(c.id, kOnline));
@@ -83,11 +68,8 @@ TEST(Heal, OnlyPartIsReplacedToo) {
 
 TEST(Heal, ReplacementWaitsUntilThereIsMemory) {
     Rig rig;
-    quick(rig);
-    rig.fabric->add_mld(2, {1});
-    rig.fabric->add_mld(3, {1});
-    rig.start_ready();
-    const Composition c = rig.online("host0", 2, spread(true));
+    rig.quick();
+    const Composition c = rig.two_parts(true);
     rig.fabric->remove_device(port_of(c.parts[0]));
     ASSERT_TRUE(rig.run_until([&] { return rig.has_event("composition.reprovide-waits"); }));
     EXPECT_EQ(rig.get(c.id).state, kDegraded);
@@ -97,12 +79,71 @@ TEST(Heal, ReplacementWaitsUntilThereIsMemory) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
+// What the event of the loss says stays; what the composition says is what is so now.
+TEST(Heal, OnlineAgainItHasNoReasonToBeOtherwise) {
+    Rig rig;
+    rig.quick();
+    const Composition c = rig.two_parts(true);
+    rig.fabric->remove_device(port_of(c.parts[0]));
+    ASSERT_TRUE(rig.reaches(c.id, kDegraded));
+    ASSERT_TRUE(rig.get(c.id).reason);
+    EXPECT_EQ(rig.get(c.id).reason->code, "device-vanished");
+    rig.agents[0]->new_memory = FakeAgent::NewMemory::kIgnored;
+    rig.fabric->add_mld(4, {1});
+    ASSERT_TRUE(rig.reaches(c.id, kResizing));
+    EXPECT_TRUE(rig.get(c.id).reason);  // it lacks something still
+    rig.agents[0]->new_memory = FakeAgent::NewMemory::kOnlined;
+    ASSERT_TRUE(rig.run_until([&] { return rig.get(c.id).parts.back().state == kOnlining; }));
+    rig.report(*rig.agents[0]);
+    ASSERT_TRUE(rig.reaches(c.id, kOnline));
+    EXPECT_FALSE(rig.get(c.id).reason);
+    EXPECT_TRUE(rig.has_event("composition.part-lost", "device-vanished"));
+    for (const Event& event : rig.events()) {
+        if (event.type == "composition.state" && event.state == "Online") {
+            EXPECT_EQ(event.code, "");
+        }
+    }
+    rig.kill();
+    rig.start_ready();
+    EXPECT_FALSE(rig.get(c.id).reason);
+    rig.released(c.id);
+    EXPECT_FALSE(rig.get(c.id).reason);
+}
+
+TEST(Heal, ResizedToWhatIsLeftItHasNoReasonEither) {
+    Rig rig;
+    rig.quick();
+    const Composition c = rig.two_parts(false);
+    rig.fabric->remove_device(port_of(c.parts[0]));
+    ASSERT_TRUE(rig.reaches(c.id, kDegraded));
+    ASSERT_TRUE(rig.resize(c.id, 1));
+    ASSERT_TRUE(rig.reaches(c.id, kOnline));
+    EXPECT_FALSE(rig.get(c.id).reason);
+    // Lost again, it has one again.
+    rig.fabric->remove_device(port_of(c.parts[1]));
+    ASSERT_TRUE(rig.reaches(c.id, kFailed));
+    EXPECT_EQ(rig.get(c.id).reason->code, "device-vanished");
+}
+
+TEST(Heal, ALossBeforeARebootIsStillWhatIsWrongAfterIt) {
+    Rig rig;
+    rig.quick();
+    const Composition c = rig.two_parts(false);
+    rig.fabric->remove_device(port_of(c.parts[0]));
+    ASSERT_TRUE(rig.reaches(c.id, kDegraded));
+    rig.agents[0]->boot_id = "boot-2";
+    rig.report(*rig.agents[0]);
+    ASSERT_TRUE(rig.run_until(
+        [&] { return rig.get(c.id).state == kDegraded && rig.get(c.id).parts[1].boot_id == "boot-2"; }));
+    EXPECT_TRUE(rig.get(c.id).reason);
+}
+
 TEST(Heal, DegradedOneThatHasNothingLeftIsReleasedAtOnce) {
     Rig rig;
-    quick(rig);
+    rig.quick();
     rig.fabric->add_mld(2, {1});
     rig.start_ready();
-    const Composition c = rig.online("host0", 1, spread(true));
+    const Composition c = rig.online("host0", 1, spread(2, true));
     rig.fabric->remove_device(2);
     ASSERT_TRUE(rig.reaches(c.id, kDegraded));
     ASSERT_TRUE(rig.release(c.id));
@@ -133,7 +174,7 @@ void expect_given_back(Rig& rig, const Composition& lost) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 Composition online_for_blue(Rig& rig) {
-    quick(rig);
+    rig.quick();
     rig.config.tenants["blue"].bytes = kCxlGranule;
     rig.fabric->add_mld(2, {1});
     rig.start_ready();
@@ -167,11 +208,11 @@ TEST(Heal, WhatWasLostIsKnownAfterARestart) {
 
 TEST(Heal, ReplacedPartThatIsBackGoesBackToThePool) {
     Rig rig;
-    quick(rig);
+    rig.quick();
     rig.fabric->add_mld(2, {1});
     rig.fabric->add_mld(3, {1});
     rig.start_ready();
-    const Composition c = rig.online("host0", 1, spread(true));
+    const Composition c = rig.online("host0", 1, spread(2, true));
     set_link(rig, c.parts[0].port, false);
     ASSERT_TRUE(rig.run_until([&] { return rig.has_event("composition.reprovided"); }));
     ASSERT_TRUE(rig.reaches(c.id, kOnline));

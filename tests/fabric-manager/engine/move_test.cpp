@@ -10,11 +10,10 @@ namespace {
 
 using enum CompositionState;
 using testing::HasSubstr;
-const std::vector<std::string> kNone;
 
-void quick(Rig& rig) {
-    rig.config.timing.gone_after = Milliseconds(10);
-    rig.config.timing.switch_poll = Milliseconds(10);
+// Devices that move do not count as flapping.
+void let_move(Rig& rig) {
+    rig.quick();
     rig.config.flapping.limit = 0;
 }
 PlacementPolicy reprovide() {
@@ -35,7 +34,7 @@ bool moved(Rig& rig, const std::string& to) {
 
 TEST(Move, FreeMemoryIsOfferedAtTheNewPort) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     rig.fabric->add_mld(2, {1});
     rig.fabric->add_port(5);
     rig.start_ready();
@@ -49,7 +48,7 @@ TEST(Move, FreeMemoryIsOfferedAtTheNewPort) {
 
 TEST(Move, MemoryOfAHostIsErasedBeforeTheNextGetsIt) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     rig.fabric->add_mld(2, {1});
     rig.fabric->add_port(5);
     rig.start_ready();
@@ -67,7 +66,7 @@ TEST(Move, MemoryOfAHostIsErasedBeforeTheNextGetsIt) {
 
 TEST(Move, LostPartIsProvidedAgainFromTheNewPort) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     rig.fabric->add_mld(2, {1});
     rig.fabric->add_port(5);
     rig.start_ready();
@@ -82,7 +81,7 @@ TEST(Move, LostPartIsProvidedAgainFromTheNewPort) {
 
 TEST(Move, PartThatIsNotBoundYetFollows) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     rig.fabric->add_mld(2, {1});
     rig.fabric->add_port(5);
     rig.fabric->fault = [](std::string_view command, FakeSwitch::When when) -> std::optional<Error> {
@@ -109,7 +108,7 @@ TEST(Move, PartThatIsNotBoundYetFollows) {
 TEST(Move, DeviceThatLeavesJustBeforeACommandIsLookedForNotGivenUp) {
     for (const std::string_view moment : {"sanitize", "bind"}) {
         Rig rig;
-        quick(rig);
+        let_move(rig);
         rig.fabric->add_mld(2, {1});
         rig.fabric->add_port(5);
         bool left = false;
@@ -130,7 +129,7 @@ TEST(Move, DeviceThatLeavesJustBeforeACommandIsLookedForNotGivenUp) {
 
 TEST(Move, TwoDevicesThatChangePlacesAreBothFollowed) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     rig.fabric->add_mld(2, {1});
     rig.fabric->add_mld(3, {2});
     rig.start_ready();
@@ -145,7 +144,7 @@ TEST(Move, TwoDevicesThatChangePlacesAreBothFollowed) {
 
 TEST(Move, DeviceIsFollowedToAnotherSwitch) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     FakeSwitch& second = rig.add_second_switch();
     rig.fabric->add_mld(2, {1});
     second.add_port(7);
@@ -164,7 +163,7 @@ TEST(Move, DeviceIsFollowedToAnotherSwitch) {
 
 TEST(Move, PartThatIsNotBoundYetFollowsToAnotherSwitch) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     FakeSwitch& second = rig.add_second_switch();
     rig.fabric->add_mld(2, {1});
     second.add_port(7);
@@ -188,7 +187,7 @@ TEST(Move, PartThatIsNotBoundYetFollowsToAnotherSwitch) {
 
 TEST(Move, PartWhoseHostDoesNotReachTheNewPlaceFailsAndSaysWhereTheDeviceIs) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     FakeSwitch& second = rig.add_second_switch();
     rig.fabric->add_mld(2, {1});
     second.add_port(7);
@@ -210,7 +209,7 @@ TEST(Move, PartWhoseHostDoesNotReachTheNewPlaceFailsAndSaysWhereTheDeviceIs) {
 
 TEST(Move, QuarantineFollowsTheDevice) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     rig.fabric->add_mld(2, {1});
     rig.fabric->add_port(5);
     rig.start_ready();
@@ -227,7 +226,7 @@ TEST(Move, QuarantineFollowsTheDevice) {
 // A second device with the number of one that is there is no move.
 TEST(Move, DeviceThatStaysWhereItIsDoesNotMove) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     FakeSwitch& second = rig.add_second_switch();
     rig.fabric->add_mld(2, {1});
     rig.start_ready();
@@ -245,7 +244,7 @@ TEST(Move, DeviceThatStaysWhereItIsDoesNotMove) {
 // Its hosts may still reach the device through the switch that only its manager cannot talk to.
 TEST(Move, DeviceOfASwitchThatDoesNotAnswerIsNotBelievedToHaveMoved) {
     Rig rig;
-    quick(rig);
+    let_move(rig);
     FakeSwitch& second = rig.add_second_switch();
     rig.fabric->add_mld(2, {1});
     rig.start_ready();

@@ -13,14 +13,6 @@ namespace memtide::fm {
 namespace {
 
 using enum CompositionState;
-const std::vector<std::string> kNone;
-
-PlacementPolicy interleaved() {
-    PlacementPolicy policy;
-    policy.kind = PlacementKind::kBandwidth;
-    policy.ways = 2;
-    return policy;
-}
 
 FakeLd* ld_with(FakeSwitch& fabric, SerialNumber serial) {
     for (FakePort& port : fabric.ports)
@@ -164,8 +156,8 @@ TEST_F(NotErased, OnlyWhatIsInQuarantineCanBeLifted) {
 
 TEST_F(NotErased, InterleavedRegionGoesAsAWholeAndOnlyTheDirtyLdIsQuarantined) {
     start(4);
-    const SerialNumber dirty = soil(rig, "host0", 2, interleaved());
-    const Composition c = rig.online("host0", 2, interleaved());
+    const SerialNumber dirty = soil(rig, "host0", 2, ways(2));
+    const Composition c = rig.online("host0", 2, ways(2));
     ASSERT_EQ(c.parts.size(), 4U);
     ASSERT_TRUE(rig.run_until([&] {
         const Composition now = rig.get(c.id);
@@ -182,7 +174,7 @@ TEST_F(NotErased, WhatIsAddedToAnOnlineCompositionIsReplacedToo) {
     start(3);
     const Composition c = rig.online("host0", 1);
     soil(rig, "host0", 1);
-    ASSERT_TRUE(rig.run(rig.manager->change(c.id, {kCxlGranule * 2, std::nullopt, std::nullopt})));
+    ASSERT_TRUE(rig.resize(c.id, 2));
     ASSERT_TRUE(
         rig.run_until([&] { return quarantined() == kCxlGranule && rig.get(c.id).state == kOnline; }));
     EXPECT_EQ(rig.get(c.id).size, kCxlGranule * 2);
@@ -194,7 +186,7 @@ TEST_F(NotErased, GrowingWithNothingButDirtyMemoryLeavesWhatWasThere) {
     start(2);
     const Composition c = rig.online("host0", 1);
     soil(rig, "host0", 1);
-    ASSERT_TRUE(rig.run(rig.manager->change(c.id, {kCxlGranule * 2, std::nullopt, std::nullopt})));
+    ASSERT_TRUE(rig.resize(c.id, 2));
     ASSERT_TRUE(
         rig.run_until([&] { return quarantined() == kCxlGranule && rig.get(c.id).state == kOnline; }));
     EXPECT_EQ(rig.get(c.id).size, kCxlGranule);

@@ -9,20 +9,7 @@ namespace memtide::fm {
 namespace {
 
 using enum CompositionState;
-const std::vector<std::string> kNone;
 
-PlacementPolicy spread(std::uint8_t devices = kMostParts) {
-    PlacementPolicy policy;
-    policy.kind = PlacementKind::kSpread;
-    policy.max_devices = devices;
-    return policy;
-}
-PlacementPolicy ways(std::uint8_t count) {
-    PlacementPolicy policy;
-    policy.kind = PlacementKind::kBandwidth;
-    policy.ways = count;
-    return policy;
-}
 void two_devices(Rig& rig) {
     rig.fabric->add_mld(2, {2, 0}, 2);
     rig.fabric->add_mld(3, {2, 0}, 2);

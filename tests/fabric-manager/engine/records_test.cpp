@@ -10,7 +10,6 @@ namespace {
 using enum CompositionState;
 using fmapi::EventLog;
 using fmapi::PhysicalSwitchEvent;
-const std::vector<std::string> kNone;
 
 // A manager that would not look by itself for an hour.
 void slow(Rig& rig) {

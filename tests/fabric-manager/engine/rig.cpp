@@ -17,6 +17,21 @@ constexpr std::chrono::seconds kPatience{20};
 
 }  // namespace
 
+PlacementPolicy spread(std::uint8_t devices, bool reprovide) {
+    PlacementPolicy policy;
+    policy.kind = PlacementKind::kSpread;
+    policy.max_devices = devices;
+    policy.reprovide = reprovide;
+    return policy;
+}
+
+PlacementPolicy ways(std::uint8_t count) {
+    PlacementPolicy policy;
+    policy.kind = PlacementKind::kBandwidth;
+    policy.ways = count;
+    return policy;
+}
+
 boost::asio::awaitable<void> follow(Manager* manager, std::shared_ptr<bool> alive,
                                     std::shared_ptr<FakeAgent> agent, std::shared_ptr<FakeSwitch> fabric) {
     std::optional<std::uint64_t> seen;
@@ -113,6 +128,11 @@ Rig::~Rig() {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);
 }
 
+void Rig::quick() {
+    config.timing.gone_after = Milliseconds(10);
+    config.timing.switch_poll = Milliseconds(10);
+}
+
 FakeSwitch& Rig::add_second_switch() {
     const auto second = std::make_shared<FakeSwitch>(io_.get_executor());
     second->add_hosts(4);
@@ -202,6 +222,19 @@ Composition Rig::online(const std::string& host, std::uint64_t units, PlacementP
     if (!created) throw std::runtime_error(created.error().detail);
     if (!reaches(created->composition.id, CompositionState::kOnline)) throw std::runtime_error("not online");
     return get(created->composition.id);
+}
+
+Composition Rig::two_parts(bool reprovide) {
+    fabric->add_mld(2, {1});
+    fabric->add_mld(3, {1});
+    start_ready();
+    return online("host0", 2, spread(2, reprovide));
+}
+
+Outcome<Composition> Rig::resize(const CompositionId& id, std::uint64_t units, Precondition precondition) {
+    CompositionChangeRequest request;
+    request.size = kCxlGranule * units;
+    return run(manager->change(id, std::move(request), std::move(precondition)));
 }
 
 Outcome<Composition> Rig::release(const CompositionId& id, bool force) {

@@ -18,6 +18,14 @@
 
 namespace memtide::fm {
 
+inline const std::vector<std::string> kNone;  // what Rig::wrong() says when nothing is
+
+// In the unit in which CXL memory is given out.
+inline Bytes units(std::uint64_t count) { return kCxlGranule * count; }
+PlacementPolicy spread(std::uint8_t devices = kMostParts, bool reprovide = false);
+// Interleaved over so many devices.
+PlacementPolicy ways(std::uint8_t count);
+
 // What an agent would do on one host, against the fake switch's devices.
 struct FakeAgent {
     HostId host;
@@ -57,6 +65,8 @@ class Rig {
     std::shared_ptr<FakeSwitch> fabric;  // "switch0"
     // Further ones; the configuration is the test's.
     std::map<SwitchId, std::shared_ptr<FakeSwitch>> others;
+    // Sees what is gone after 10 ms; before start().
+    void quick();
     // A second one, "switch1", that host0 is attached to as well.
     FakeSwitch& add_second_switch();
     std::vector<std::shared_ptr<FakeAgent>> agents;
@@ -93,6 +103,9 @@ class Rig {
                             std::optional<IdempotencyKey> key = {});
     // Creates and waits for Online.
     Composition online(const std::string& host, std::uint64_t units, PlacementPolicy policy = {});
+    // Of two parts of a unit, which host0 has from the devices at ports 2 and 3; starts the manager.
+    Composition two_parts(bool reprovide);
+    Outcome<Composition> resize(const CompositionId& id, std::uint64_t units, Precondition precondition = {});
     Outcome<Composition> release(const CompositionId& id, bool force = false);
     // Releases and waits for Released.
     void released(const CompositionId& id);

@@ -128,6 +128,24 @@ TEST(CompositionState, ReleaseIsOverWhenTheLastPartIs) {
     EXPECT_EQ(state_of(c), kFailed);
 }
 
+// In the middle of a growth or an exchange: it was Resizing, and Binding would look like a new beginning.
+TEST(CompositionState, OneThatWasOnlineDrainsFromItsReleaseOn) {
+    for (const CompositionState fresh : {kPending, kBinding}) {
+        for (const CompositionState old : {kDraining, kUnbinding, kErasing, kReleased}) {
+            Composition c = with_parts({old, fresh});
+            c.release_requested = true;
+            EXPECT_EQ(state_of(c), kDraining) << to_string(old) << ", " << to_string(fresh);
+            c.release_requested = false;
+            c.failed = true;
+            EXPECT_EQ(state_of(c), kDraining) << to_string(old) << ", " << to_string(fresh);
+        }
+    }
+    Composition never = with_parts({kPending, kBinding});
+    never.was_online = false;
+    never.release_requested = true;
+    EXPECT_EQ(state_of(never), kPending);
+}
+
 // Invariant 4: no unbind without a drain before it; invariant 2: no end of a bound one without an erase.
 TEST(CompositionState, BoundMemoryGoesBackThroughDrainUnbindErase) {
     EXPECT_FALSE(may_follow(kOnline, kUnbinding));

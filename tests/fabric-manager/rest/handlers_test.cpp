@@ -28,9 +28,10 @@ class Handlers : public testing::Test {
     }
 
     http::Response call(const std::string& method, const std::string& path, std::string body = {},
-                        std::map<std::string, std::string> query = {}) {
+                        std::map<std::string, std::string> query = {}, http::Headers headers = {}) {
         http::Request request;
         request.method = method;
+        request.headers = std::move(headers);
         request.path = path;
         request.query = std::move(query);
         if (!body.empty()) request.headers["Content-Type"] = "application/json";
@@ -130,6 +131,37 @@ TEST_F(Handlers, RefusalsAreAnsweredAsDescribed) {
     EXPECT_THAT(mistakes("get", "/v1/hosts/{host}/desired", call("GET", "/v1/hosts/x/desired")), IsEmpty());
     EXPECT_THAT(mistakes("put", "/v1/hosts/{host}/observed", call("PUT", "/v1/hosts/x/observed", "{}")),
                 IsEmpty());
+}
+
+TEST_F(Handlers, ADryRunLooksAtItsIdempotencyKeyAndDoesNotUseItUp) {
+    const std::string body = R"({"host":"host0","size":"256MiB"})";
+    const std::string other = R"({"host":"host0","size":"512MiB"})";
+    const http::Headers key{{"Idempotency-Key", "backup-17"}};
+    const auto dry_run = [&](const std::string& wanted) {
+        const http::Response response = call("POST", "/v1/compositions", wanted, {{"dryRun", "true"}}, key);
+        EXPECT_THAT(mistakes("post", "/v1/compositions", response), IsEmpty()) << response.body;
+        return response;
+    };
+    for (const std::string& wanted : {other, body}) {
+        const http::Response fresh = dry_run(wanted);
+        EXPECT_EQ(fresh.status, 200U);
+        EXPECT_TRUE(json::parse(fresh.body).at("id").is_null());
+        EXPECT_FALSE(fresh.headers.contains("Idempotent-Replayed"));
+    }
+    const http::Response created = call("POST", "/v1/compositions", body, {}, key);
+    ASSERT_EQ(created.status, 202U) << created.body;
+    EXPECT_FALSE(created.headers.contains("Idempotent-Replayed"));
+
+    const http::Response replayed = dry_run(body);
+    EXPECT_EQ(replayed.status, 200U);
+    EXPECT_EQ(json::parse(replayed.body).at("id"), json::parse(created.body).at("id"));
+    EXPECT_EQ(replayed.headers.at("Idempotent-Replayed"), "true");
+    EXPECT_EQ(replayed.headers.at("Location"), created.headers.at("Location"));
+    const http::Response refused = dry_run(other);
+    const http::Response real = call("POST", "/v1/compositions", other, {}, key);
+    EXPECT_EQ(refused.status, 409U);
+    EXPECT_THAT(refused.body, HasSubstr("idempotency-conflict"));
+    EXPECT_EQ(json::parse(refused.body).at("detail"), json::parse(real.body).at("detail"));
 }
 
 TEST_F(Handlers, ALongPollEndsWhenTheCompositionHasEndedElsewhere) {

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/json/json.h"
 #include "fabric-manager/model/tenant.h"
 #include "fabric-manager/rest/answer.h"
 #include "fabric-manager/rest/routes.h"
@@ -44,6 +45,11 @@ void references(const json::value& value, std::set<std::string>& found) {
     }
     if (const auto* array = value.if_array())
         for (const json::value& element : *array) references(element, found);
+}
+
+TEST(Openapi, SaysNothingTwice) {
+    const auto document = memtide::json::parse(openapi_document());
+    EXPECT_TRUE(document) << document.error().message;
 }
 
 TEST(Openapi, EveryRouteIsDescribedAndEveryDescriptionIsARoute) {

@@ -1,5 +1,7 @@
 // Torn, damaged and missing files: what is recovered, what is refused, and what is said.
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <random>
 
 #include <fmt/format.h>
@@ -109,22 +111,6 @@ TEST_F(Recovery, AYoungDatabaseThatLostItsWalIsNotTakenForANewOne) {
     }
 }
 
-TEST_F(Recovery, ALinkStandsForTheStateThatItPointsTo) {
-    const std::string link = (folder / "link.db").string();
-    std::filesystem::create_symlink(options.path, link);
-    {
-        const auto store = open();
-        fill(*store, 0, 3);
-        const Result<std::unique_ptr<Store>> second = open_sqlite_store({.path = link});
-        ASSERT_FALSE(second);
-        EXPECT_EQ(second.error().code, ErrorCode::kConflict);
-    }
-    options.path = link;
-    const auto store = open();
-    EXPECT_EQ(compositions(*store), 3u);
-    fill(*store, 3, 4);
-}
-
 TEST_F(Recovery, TheDamagedFileIsKept) {
     make();
     flip_in(options.path, "\"id\":\"c-42\"");
@@ -220,6 +206,96 @@ TEST_F(Recovery, RecoverThatIsRefusedDoesNotAdviseItselfAndLeavesNothingBehind) 
     }
     for (const auto& one : std::filesystem::directory_iterator(folder))
         EXPECT_EQ(one.path().string().find(".draft"), std::string::npos) << one.path();
+}
+
+// What the store says about snapshot and log until it says that they are good again.
+class Recoverability : public Recovery {
+  protected:
+    Recoverability() { options.check_snapshot_after = std::chrono::milliseconds(0); }
+    static std::string told(Store& store) {
+        std::mutex mutex;
+        std::condition_variable wake;
+        std::vector<std::string> said;
+        store.watch_damage([&](const std::string& damage) {
+            const std::lock_guard lock(mutex);
+            said.push_back(damage);
+            wake.notify_one();
+        });
+        (void)store.load();
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [&] { return !said.empty() && said.back().empty(); });
+        lock.unlock();
+        store.watch_damage([](const std::string&) {});
+        EXPECT_EQ(said.size(), 2u);
+        return said.front();
+    }
+    // That the database can be lost now.
+    void expect_recoverable() {
+        write_bytes(options.path, "");
+        const auto store = open();
+        EXPECT_EQ(compositions(*store), 100u);
+        EXPECT_NE(recovery(*store).find("nothing that was acknowledged is lost"), std::string::npos);
+    }
+};
+
+TEST_F(Recoverability, ADamagedSnapshotIsToldAndReplacedWhileTheDatabaseIsGood) {
+    make();
+    flip_in(options.path + ".snapshot", "\"id\":\"c-41\"");
+    const std::string said = told(*open());
+    EXPECT_NE(said.find("row c-41"), std::string::npos) << said;
+    EXPECT_NE(said.find(".snapshot"), std::string::npos) << said;
+    expect_recoverable();
+}
+
+TEST_F(Recoverability, ASnapshotThatCannotBeReadAtAllIsToldToo) {
+    make();
+    write_bytes(options.path + ".snapshot", std::string(20'000, '#'));
+    const std::string said = told(*open());
+    EXPECT_NE(said.find(".snapshot"), std::string::npos) << said;
+    expect_recoverable();
+}
+
+TEST_F(Recoverability, ADamagedEntryOfTheLogIsToldAndMadeUpFor) {
+    make();
+    flip_in(log(), "\"id\":\"c-70\"");
+    const std::string said = told(*open());
+    EXPECT_NE(said.find("entry 71 is missing"), std::string::npos) << said;
+    EXPECT_NE(said.find("are no entry"), std::string::npos) << said;
+    expect_recoverable();
+}
+
+// Damaged it looks like an entry that was being written when the manager was killed; but the database has it.
+TEST_F(Recoverability, TheLastEntryOfTheLogIsMissedWhenTheDatabaseHasIt) {
+    make();
+    flip_in(log(), "\"id\":\"c-99\"");
+    const std::string said = told(*open());
+    EXPECT_NE(said.find("entry 100 is missing"), std::string::npos) << said;
+    expect_recoverable();
+}
+
+TEST_F(Recoverability, ALostSegmentOfTheLogIsTold) {
+    make();
+    {
+        const auto store = open();  // a segment of its own
+    }
+    const std::vector<std::string> segments = StatePaths(options.path).logs();
+    ASSERT_GE(segments.size(), 2u);
+    for (std::size_t i = 0; i + 1 < segments.size(); ++i) std::filesystem::remove(segments[i]);
+    const std::string said = told(*open());
+    EXPECT_NE(said.find("entry 51 is missing"), std::string::npos) << said;
+    expect_recoverable();
+}
+
+TEST_F(Recoverability, WhatIsGoodIsNotToldAndWhatWasMendedNotAgain) {
+    make();
+    flip_in(log(), "\"id\":\"c-70\"");
+    (void)told(*open());
+    std::vector<std::string> said;
+    {
+        const auto store = open();
+        store->watch_damage([&](const std::string& damage) { said.push_back(damage); });
+    }
+    EXPECT_TRUE(said.empty()) << said.front();
 }
 
 TEST_F(Recovery, ADamagedSnapshotIsSeenToo) {

@@ -102,26 +102,6 @@ TEST_F(SqliteStoreTest, WhatIsForgottenIsGone) {
     EXPECT_EQ(events(*store, 0).size(), 2u);
 }
 
-TEST_F(SqliteStoreTest, SecondManagerIsRefused) {
-    const auto store = open();
-    const Result<std::unique_ptr<Store>> second = open_sqlite_store(options);
-    ASSERT_FALSE(second);
-    EXPECT_EQ(second.error().code, ErrorCode::kConflict);
-    EXPECT_NE(second.error().message.find("another fabric manager"), std::string::npos);
-}
-
-TEST_F(SqliteStoreTest, ManagerInAnotherProcessIsRefused) {
-    const auto store = open();
-    const pid_t child = fork();
-    if (child == 0) {
-        const Result<std::unique_ptr<Store>> second = open_sqlite_store(options);
-        _exit(!second && second.error().code == ErrorCode::kConflict ? 0 : 1);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(WEXITSTATUS(status), 0);
-}
-
 TEST_F(SqliteStoreTest, FullDiskFailsTheMutationAndKeepsTheRest) {
     options.limit = Bytes{64 * 4096};
     const auto store = open();

@@ -46,7 +46,9 @@ class SecuredFleet : public testing::Test {
         const RestAnswer answer = rest_.get("/v1/hosts/" + host);
         return answer.status == 200 && answer.json.at("agent").at("connected").as_bool();
     }
+    // The switch has been read too.
     bool all_connected() {
+        if (rest_.get("/readyz").status != 200) return false;
         for (int i = 0; i < kHosts; ++i)
             if (!is_connected(fmt::format("host{}", i))) return false;
         return true;

@@ -7,18 +7,15 @@
 #include <openssl/pem.h>
 #include <sys/stat.h>
 
+#include "common/base/file_owner.h"
+
 namespace memtide::tls {
 namespace {
 
 Result<BioPtr> open(std::string_view what, const std::string& path) {
-    std::FILE* const file = std::fopen(path.c_str(), "re");
-    if (file == nullptr) return fail_errno(fmt::format("open the {}", what), path, errno);
-    struct stat status{};
-    if (::fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
-        std::fclose(file);
-        return fail_errno(fmt::format("read the {}", what), path, EISDIR);
-    }
-    return BioPtr(BIO_new_fp(file, BIO_CLOSE));
+    const auto fd = open_regular_file(fmt::format("open the {}", what), path);
+    if (!fd) return std::unexpected(fd.error());
+    return BioPtr(BIO_new_fp(::fdopen(*fd, "r"), BIO_CLOSE));
 }
 
 // A key with a passphrase would ask for it on the terminal of a daemon.

@@ -1,15 +1,15 @@
 #include "fabric-manager/app/certificate_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +31,8 @@ constexpr const char* kRevoked = "revoked";
 // In place of what is there, at once.
 Result<> write_file(const fs::path& path, const std::string& text, mode_t mode, Order order = Order::kOne) {
     const std::string fresh = path.string() + ".new";
-    const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    ::unlink(fresh.c_str());  // of a command that was killed
+    const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) return fail_errno_with_owner("create", fresh, errno);
     if (auto given = give_to_owner_of(fd, fresh, path.string()); !given) {
         ::close(fd);
@@ -56,20 +57,32 @@ Result<> write_and_tell(const fs::path& path, const std::string& text, mode_t mo
 }
 
 Result<std::string> read_file(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return fail_errno_with_owner("open", path.string(), errno);
-    return std::string(std::istreambuf_iterator<char>(file), {});
+    const auto fd = open_regular_file("open", path.string());
+    if (!fd) return std::unexpected(fd.error());
+    std::string text;
+    std::array<char, 16384> piece{};
+    ssize_t got = 0;
+    while ((got = ::read(*fd, piece.data(), piece.size())) > 0)
+        text.append(piece.data(), static_cast<std::size_t>(got));
+    const int error = errno;
+    ::close(*fd);
+    return got == 0 ? Result<std::string>(std::move(text)) : fail_errno("read", path.string(), error);
 }
 
 Result<> make_folder(const fs::path& folder) {
-    if (::mkdir(folder.c_str(), 0750) != 0)
-        return errno == EEXIST ? Result<>{}
-                               : fail_errno_with_owner("create the folder", folder.string(), errno);
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return fail_errno("open", folder.string(), errno);
-    auto given = give_to_owner_of_folder(fd, fs::absolute(folder).lexically_normal().string());
-    ::close(fd);
-    return given;
+    if (::mkdir(folder.c_str(), 0750) == 0 || errno == EEXIST) return {};
+    return fail_errno_with_owner("create the folder", folder.string(), errno);
+}
+
+// One command at a time: two would put a key beside the other's certificate.
+Result<std::shared_ptr<const FolderLock>> lock(const fs::path& folder) {
+    const std::string path = (folder / "certs.lock").string();
+    auto held = std::make_shared<const FolderLock>(
+        ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (held->fd < 0) return fail_errno_with_owner("create", path, errno);
+    while (::flock(held->fd, LOCK_EX) != 0)
+        if (errno != EINTR) return fail_errno("lock", path, errno);
+    return held;
 }
 
 Result<> write_pair(const fs::path& folder, const std::string& name, const tls::CertificateAndKey& pair,
@@ -86,8 +99,15 @@ std::string file_of(const tls::CertificateFacts& facts) {
 
 }  // namespace
 
+FolderLock::~FolderLock() {
+    if (fd >= 0) ::close(fd);
+}
+
 Result<CertificateFolder> CertificateFolder::create(const fs::path& folder, std::chrono::seconds lifetime) {
+    if (const auto user = become_owner(folder.string()); !user) return std::unexpected(user.error());
     if (auto made = make_folder(folder); !made) return std::unexpected(made.error());
+    auto held = lock(folder);
+    if (!held) return std::unexpected(held.error());
     if (fs::exists(folder / "ca.pem") || fs::exists(folder / "ca.key"))
         return fail(ErrorCode::kAlreadyExists,
                     fmt::format("there is a CA in {} already; `certs issue {}` issues more of it",
@@ -97,17 +117,21 @@ Result<CertificateFolder> CertificateFolder::create(const fs::path& folder, std:
     const auto pem = authority->pem();
     if (!pem) return std::unexpected(pem.error());
     if (auto written = write_pair(folder, "ca", *pem); !written) return std::unexpected(written.error());
-    return CertificateFolder(folder, *std::move(authority));
+    return CertificateFolder(folder, *std::move(authority), *std::move(held));
 }
 
 Result<CertificateFolder> CertificateFolder::open(const fs::path& folder) {
+    if (const auto user = become_owner((folder / "ca.key").string()); !user)
+        return std::unexpected(user.error());
     auto certificate = read_file(folder / "ca.pem");
     if (!certificate) return std::unexpected(certificate.error());
     auto key = read_file(folder / "ca.key");
     if (!key) return std::unexpected(key.error());
+    auto held = lock(folder);
+    if (!held) return std::unexpected(held.error());
     auto authority = tls::Authority::from_pem({*std::move(certificate), *std::move(key)});
     if (!authority) return std::unexpected(std::move(authority.error()).with_context(folder.string()));
-    return CertificateFolder(folder, *std::move(authority));
+    return CertificateFolder(folder, *std::move(authority), *std::move(held));
 }
 
 Result<> CertificateFolder::keep(const char* where, const std::string& pem, Order order) const {
@@ -161,19 +185,24 @@ Result<> CertificateFolder::sync() const {
     return synced ? Result<>{} : fail_errno("write to the disk", folder_.string(), error);
 }
 
-Result<std::vector<CertificateFolder::Entry>> CertificateFolder::entries() const {
-    std::vector<Entry> all;
+CertificateFolder::Entries CertificateFolder::entries() const {
+    Entries result;
+    std::vector<Entry>& all = result.certificates;
     std::set<std::string> revoked;
-    const auto read_all = [&](const fs::path& folder, const char* where) -> Result<> {
+    const auto read_all = [&](const fs::path& folder, const char* where) {
         std::error_code absent;
         for (const auto& file : fs::directory_iterator(folder, absent)) {
             const std::string name = file.path().filename().string();
             if (!name.ends_with(".pem")) continue;
             if (where == nullptr && name != "server.pem" && !name.starts_with("agent-")) continue;
             auto pem = read_file(file.path());
-            if (!pem) return std::unexpected(pem.error());
-            auto facts = tls::facts_of(*pem);
-            if (!facts) return std::unexpected(std::move(facts.error()).with_context(file.path().string()));
+            auto facts = pem ? tls::facts_of(*pem)
+                             : Result<tls::CertificateFacts>(std::unexpected(std::move(pem.error())));
+            if (!facts) {
+                result.unreadable.push_back(
+                    fmt::format("{}: {}", file.path().string(), facts.error().message));
+                continue;
+            }
             if (where == kRevoked) revoked.insert(facts->serial);
             const auto same = std::ranges::find_if(
                 all, [&](const Entry& one) { return one.facts.serial == facts->serial; });
@@ -182,27 +211,25 @@ Result<std::vector<CertificateFolder::Entry>> CertificateFolder::entries() const
                 all.push_back({*std::move(facts), in_use, false, *std::move(pem)});
             }
         }
-        return {};
     };
     for (const auto& [folder, where] : {std::pair{folder_, static_cast<const char*>(nullptr)},
                                         {folder_ / kIssued, kIssued},
                                         {folder_ / kRevoked, kRevoked}})
-        if (auto read = read_all(folder, where); !read) return std::unexpected(read.error());
+        read_all(folder, where);
     for (Entry& one : all) one.revoked = revoked.contains(one.facts.serial);
     std::ranges::sort(all, {}, [](const Entry& one) {
         return std::tuple(one.facts.common_name, one.facts.ends, one.facts.serial);
     });
-    return all;
+    return result;
 }
 
 Result<std::size_t> CertificateFolder::revoke_agent(const std::string& host) const {
     if (auto good = check_name(host); !good) return std::unexpected(good.error());
-    const auto all = entries();
-    if (!all) return std::unexpected(all.error());
+    const std::vector<Entry> all = entries().certificates;
     std::set<std::string, std::less<>> agents;
     std::size_t count = 0;
     const auto now = std::chrono::system_clock::now();
-    for (const Entry& one : *all) {
+    for (const Entry& one : all) {
         if (one.facts.use != Use::kClient) continue;
         agents.insert(one.facts.common_name);
         if (one.facts.common_name != host || one.facts.ends <= now) continue;
@@ -225,10 +252,8 @@ Result<std::size_t> CertificateFolder::revoke_agent(const std::string& host) con
 }
 
 Result<> CertificateFolder::write_list(std::chrono::seconds lifetime) const {
-    const auto all = entries();
-    if (!all) return std::unexpected(all.error());
     std::vector<std::string> revoked;
-    for (const Entry& one : *all)
+    for (const Entry& one : entries().certificates)
         if (one.revoked) revoked.push_back(one.pem);
     const auto list = authority_.revoke(revoked, lifetime);
     if (!list) return std::unexpected(list.error());

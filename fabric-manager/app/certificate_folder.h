@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,20 @@
 
 namespace memtide::fm {
 
+// Held by the one process that uses the folder.
+struct FolderLock {
+    explicit FolderLock(int descriptor) : fd(descriptor) {}
+    ~FolderLock();
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+    const int fd;
+};
+
 // The folder of a small CA: ca.pem and ca.key; server.pem, agent-HOST.pem and their keys, which are in use;
 // a copy of every certificate that was ever issued in issued/, or in revoked/ once it is revoked; crl.pem.
-// Every file is replaced as a whole, its name is printed, and root leaves it to the owner of the folder.
-// Errors: kNotFound, kPermission, kIo with the file; not for several processes at once.
+// Every file is replaced as a whole, and its name is printed. One process at a time has it, further ones
+// wait. Root becomes the owner of the folder first, see become_owner(). Errors: kNotFound, kPermission, kIo
+// with the file.
 class CertificateFolder {
   public:
     // Makes the folder when it is not there, and the CA. kAlreadyExists when there is one.
@@ -43,18 +54,23 @@ class CertificateFolder {
         bool revoked = false;  // the list has it, from its next writing on
         std::string pem{};
     };
-    // By name, then by end.
-    [[nodiscard]] Result<std::vector<Entry>> entries() const;
+    struct Entries {
+        std::vector<Entry> certificates;      // by name, then by end
+        std::vector<std::string> unreadable;  // files that are no certificate, and why
+    };
+    [[nodiscard]] Entries entries() const;
 
   private:
-    CertificateFolder(std::filesystem::path folder, tls::Authority authority)
-        : folder_(std::move(folder)), authority_(std::move(authority)) {}
+    CertificateFolder(std::filesystem::path folder, tls::Authority authority,
+                      std::shared_ptr<const FolderLock> lock)
+        : folder_(std::move(folder)), authority_(std::move(authority)), lock_(std::move(lock)) {}
     [[nodiscard]] Result<> put(const std::string& name, const tls::CertificateRequest& request,
                                Order order) const;
     [[nodiscard]] Result<> keep(const char* where, const std::string& pem, Order order) const;
 
     std::filesystem::path folder_;
     tls::Authority authority_;
+    std::shared_ptr<const FolderLock> lock_;
 };
 
 }  // namespace memtide::fm

@@ -65,6 +65,14 @@ Result<> issue(const CertsOptions& options) {
     return issue_all(*folder, options);
 }
 
+// What is wrong with the folder is an error after all that could be done was done.
+Result<> judge_unreadable(const CertificateFolder::Entries& entries) {
+    if (entries.unreadable.empty()) return {};
+    std::string text = "done, but for files that are no certificates; whom they were issued to is not known:";
+    for (const std::string& one : entries.unreadable) text += "\n  " + one;
+    return fail(ErrorCode::kInvalidArgument, text);
+}
+
 Result<> revoke(const CertsOptions& options) {
     const auto folder = CertificateFolder::open(options.folder);
     if (!folder) return std::unexpected(folder.error());
@@ -74,17 +82,17 @@ Result<> revoke(const CertsOptions& options) {
         fmt::print(stderr, "{} certificate{} of {} {} revoked\n", *count, *count == 1 ? "" : "s",
                    options.revoked, *count == 1 ? "is" : "are");
     }
-    return folder->write_list(days(options.days));
+    if (auto written = folder->write_list(days(options.days)); !written) return written;
+    return judge_unreadable(folder->entries());
 }
 
 Result<> list(const CertsOptions& options) {
     const auto folder = CertificateFolder::open(options.folder);
     if (!folder) return std::unexpected(folder.error());
-    const auto entries = folder->entries();
-    if (!entries) return std::unexpected(entries.error());
+    const CertificateFolder::Entries entries = folder->entries();
     const auto now = std::chrono::system_clock::now();
     Table table({"FOR", "KIND", "STATE", "ENDS", "SERIAL"});
-    for (const CertificateFolder::Entry& one : *entries) {
+    for (const CertificateFolder::Entry& one : entries.certificates) {
         const bool server = one.facts.use == tls::CertificateRequest::Use::kServer;
         table.add({one.facts.common_name, server ? "server" : "agent",
                    one.facts.ends <= now ? "expired"
@@ -94,7 +102,7 @@ Result<> list(const CertsOptions& options) {
                    format_time(one.facts.ends), one.facts.serial});
     }
     fmt::print("{}", table.text());
-    return {};
+    return judge_unreadable(entries);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <fmt/format.h>
 
+#include "common/base/file_owner.h"
 #include "common/daemon/daemon.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
@@ -28,6 +29,7 @@
 #include "fabric-manager/security/gate.h"
 #include "fabric-manager/security/token_file.h"
 #include "fabric-manager/store/backup.h"
+#include "fabric-manager/store/files.h"
 #include "fabric-manager/store/store.h"
 
 namespace memtide::fm {
@@ -168,6 +170,16 @@ int check_files(const AppConfig& config, const std::string& name) {
     return daemon::kExitUsage;
 }
 
+// Root leaves the state to whom its folder belongs to: as that user from here on.
+Result<> become_owner_of_state(const AppConfig& config) {
+    const auto user = become_owner(StatePaths(config.state).database);
+    if (!user) return std::unexpected(user.error());
+    if (!user->empty())
+        log::info("goes on as the user whom the folder of the state belongs to",
+                  {{"user", *user}, {"state", config.state}});
+    return {};
+}
+
 int copy_state(const AppConfig& config, const Options& options) {
     const Result<std::string> done = options.task == Task::kBackup
                                          ? backup_state(config.state, options.backup_file)
@@ -190,6 +202,10 @@ int main_with(const Options& options) {
     daemon::raise_file_limit();
     // A file size limit must be an error of the write, which the store knows how to take, not the end.
     std::signal(SIGXFSZ, SIG_IGN);
+    if (const auto user = become_owner_of_state(*config); !user) {
+        std::fputs(fmt::format("memtide-fabric-manager: {}\n", user.error().message).c_str(), stderr);
+        return daemon::kExitFailure;
+    }
     if (options.task != Task::kRun) return copy_state(*config, options);
     try {
         if (const auto done = run(*config, options.recover); !done) {

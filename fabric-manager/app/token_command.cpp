@@ -50,7 +50,7 @@ struct Surroundings {
     std::optional<AppConfig> config;
 };
 
-Result<Surroundings> surroundings(const TokenOptions& options) {
+Result<Surroundings> find_surroundings(const TokenOptions& options) {
     if (!options.tokens.empty()) return Surroundings{options.tokens, {}};
     auto config = load_config(options.config);
     if (!config) return std::unexpected(config.error());
@@ -60,6 +60,14 @@ Result<Surroundings> surroundings(const TokenOptions& options) {
             fmt::format("{} has no section \"authentication\": tokens would mean nothing", options.config));
     std::string tokens = config->security.gate.tokens;
     return Surroundings{std::move(tokens), *std::move(config)};
+}
+
+// From here on as the user whom the tokens belong to.
+Result<Surroundings> surroundings(const TokenOptions& options) {
+    auto found = find_surroundings(options);
+    if (!found) return found;
+    if (const auto user = become_owner(found->tokens); !user) return std::unexpected(user.error());
+    return found;
 }
 
 Result<std::string> tokens_path(const TokenOptions& options) {
@@ -128,12 +136,7 @@ Result<TokenRecord> wanted(const TokenOptions& options, const NewToken& token) {
 // The file must not be there: whose token is in it might still be needed.
 Result<> write_private(const std::string& path, std::string_view text) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) return fail_errno("create", path, errno);
-    if (auto given = give_to_owner_of_folder(fd, path); !given) {
-        ::close(fd);
-        ::unlink(path.c_str());
-        return given;
-    }
+    if (fd < 0) return fail_errno_with_owner("create", path, errno);
     const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     const int error = errno;
     ::close(fd);

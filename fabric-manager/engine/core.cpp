@@ -10,6 +10,7 @@
 
 #include "common/log/log.h"
 #include "fabric-manager/engine/meters.h"
+#include "fabric-manager/store/backup.h"
 
 namespace memtide::fm {
 
@@ -88,10 +89,12 @@ void Core::note_state_damage(const std::string& damage) {
 Result<> Core::load() {
     Result<StoreContents> contents = store_->load();
     if (!contents) return std::unexpected(std::move(contents.error()).with_context("load the journal"));
+    bool restored = false;
     for (const HostRecord& record : contents->hosts) {
         const auto agent = agents_.find(record.host);
         if (agent == agents_.end()) continue;
         agent->second->next_revision = record.revision;
+        restored = restored || record.revision >= kRevisionLeap;
         inventory_.host(record.host)->revision = record.revision;
     }
     for (QuarantineRecord& record : contents->quarantine) quarantine_[record.serial] = std::move(record);
@@ -117,6 +120,9 @@ Result<> Core::load() {
         const auto entry = std::make_shared<Entry>(executor_, std::move(c));
         entry->waited_before_ms = entry->c.phase_waited_ms;
         add_entry(entry);
+        // Since the backup was made, others may have got what was lost then.
+        if (restored) continue;
+        for (const Part& part : entry->c.parts) note_lost(entry->c, part);
     }
     return {};
 }

@@ -225,7 +225,6 @@ void Core::add_entry(const EntryPtr& entry) {
     const Composition& c = entry->c;
     entries_[c.id] = entry;
     by_sequence_[c.sequence] = entry;
-    for (const Part& part : c.parts) note_lost(c, part);
     if (is_end(c.state)) {
         ended_.push_back(c.id);
         return;

@@ -57,11 +57,6 @@ Bytes size_without_growth(const Composition& c) {
 // A copy of the composition with another size: parts that have to go are asked back, those that are needed
 // are placed but not claimed yet. What the host uses goes only once all that stays is online.
 Outcome<Composition> Core::resized(const Composition& before, Bytes size) {
-    if (!can_be_resized(before))
-        return refuse(problem::kNotOnline,
-                      fmt::format("composition {} is {}; it can be resized once it has been online",
-                                  before.id.value, to_string(before.state)),
-                      ErrorCode::kConflict);
     const Bytes has = lasting_size(before);
     if (before.exchange) {
         Outcome<Plan> ever;
@@ -141,6 +136,14 @@ Async<Outcome<Composition>> Core::do_change(EntryPtr entry, CompositionChangeReq
         if (!refused && is_end(c.state)) refused = ended_already(c);
         if (refused) return false;
         const bool undone = request.size && c.exchange && *request.size == c.exchange->size_before;
+        if (request.size && !can_be_resized(c)) {
+            refused = refuse(problem::kNotOnline,
+                             fmt::format("composition {} is {}; it can be resized once it has been online",
+                                         c.id.value, to_string(c.state)),
+                             ErrorCode::kConflict)
+                          .error();
+            return false;
+        }
         if (undone) undo_exchange(draft, Reason{"asked-back", "a client asked for that"});
         if (request.size && *request.size != c.size) {
             forget_ended_parts(entry, c);

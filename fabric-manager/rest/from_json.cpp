@@ -1,5 +1,6 @@
 #include "fabric-manager/rest/from_json.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -33,6 +34,16 @@ Outcome<boost::json::value> parse_body(std::string_view body) {
     return refuse(problem::kInvalidJson, "the body is not JSON: " + value.error().message);
 }
 
+// Names and labels end up on terminals and in logs of others.
+bool has_control(std::string_view text) {
+    return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+std::string read_printable(const json::Value& given, std::size_t most) {
+    std::string text = given.string(most);
+    if (has_control(text)) given.reject("must not have control characters");
+    return text;
+}
+
 std::map<std::string, std::string> read_labels(const std::optional<json::Value>& given) {
     std::map<std::string, std::string> labels;
     if (!given) return labels;
@@ -44,7 +55,8 @@ std::map<std::string, std::string> read_labels(const std::optional<json::Value>&
     for (const auto& [key, value] : entries) {
         if (key.empty() || key.size() > kLabelKey)
             value.reject(fmt::format("must have a name of 1 to {} bytes", kLabelKey));
-        labels.emplace(key, value.string(kLabelValue));
+        if (has_control(key)) value.reject("must not have control characters in its name");
+        labels.emplace(key, read_printable(value, kLabelValue));
     }
     return labels;
 }
@@ -150,7 +162,7 @@ Outcome<CompositionRequest> read_composition_request(std::string_view body) {
     if (size.is_negative())
         return refuse(problem::kSizeNegative, "the size of a composition cannot be negative");
     request.size = size.bytes();
-    if (const auto tenant = root.get("tenant")) request.tenant = tenant->string(kName);
+    if (const auto tenant = root.get("tenant")) request.tenant = read_printable(*tenant, kName);
     request.labels = read_labels(root.get("labels"));
     request.ttl = read_ttl(root.get("ttl"), 1);
     read_placement(root, request);

@@ -62,11 +62,6 @@ class RealAuditFile : public AuditFile {
             ::close(fd);
             return fail_errno("make private the audit log", options_.path, error);
         }
-        if (status.st_size == 0)
-            if (auto given = give_to_owner_of_folder(fd, options_.path); !given) {
-                ::close(fd);
-                return given;
-            }
         close();
         fd_ = fd;
         size_ = static_cast<std::uint64_t>(status.st_size);

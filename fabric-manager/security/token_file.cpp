@@ -139,11 +139,11 @@ std::string format_tokens(const Tokens& tokens) {
 }
 
 Result<Tokens> load_tokens(const std::string& path) {
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) {
-        if (errno == ENOENT) return Tokens{};
-        return fail_errno_with_owner("open the tokens", path, errno);
-    }
+    struct stat there{};
+    if (::stat(path.c_str(), &there) != 0 && errno == ENOENT) return Tokens{};
+    const auto opened = open_regular_file("open the tokens", path);
+    if (!opened) return std::unexpected(opened.error());
+    const Descriptor file(*opened);
     struct stat status{};
     if (::fstat(file.get(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return fail(ErrorCode::kPermission,

@@ -24,9 +24,6 @@ namespace memtide::fm {
 
 namespace {
 
-// Above every revision that an agent can have seen since the backup was made.
-constexpr std::uint64_t kRevisionLeap = std::uint64_t{1} << 32;
-
 void remove_database(const std::string& path) {
     std::error_code absent;
     for (const char* suffix : {"", "-wal", "-shm", "-journal"})

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "common/base/error.h"
 
 // Backup and restore of a state file, for the subcommands of the manager.
 namespace memtide::fm {
+
+// By so much the revisions of hosts are above those of the backup after a restore: above every one that an
+// agent can have seen since. A host whose revision is not below it has a state that was restored once.
+inline constexpr std::uint64_t kRevisionLeap = std::uint64_t{1} << 32;
 
 // Writes a copy of the state to `out`, which must not exist; it is checked before it gets that name. Works
 // while a manager runs. Answers a sentence for people. Errors: kNotFound (no state file), kAlreadyExists,

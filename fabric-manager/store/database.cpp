@@ -3,13 +3,9 @@
 #include <cerrno>
 #include <filesystem>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
-#include <unistd.h>
-
-#include "fabric-manager/store/files.h"
 
 namespace memtide::fm {
 
@@ -99,10 +95,6 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, Create
     constexpr int kBusyMs = 3000;
     auto database = std::make_unique<Database>();
     database->path_ = path;
-    // SQLite gives the files beside a database its owner, but knows nothing of whose a new one should be.
-    if (create == Create::kIfMissing && ::geteuid() == 0 && !file_exists(path))
-        if (Result<File> made = open_file(path, O_RDWR | O_CREAT); !made)
-            return std::unexpected(made.error());
     sqlite3* handle = nullptr;
     const int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create == Create::kIfMissing ? SQLITE_OPEN_CREATE : 0);

@@ -58,11 +58,10 @@ Error file_error(std::string_view action, const std::string& path, int error_num
 }
 
 Result<File> open_file(const std::string& path, int flags) {
+    // Nobody has put a link where we make a file.
+    if ((flags & O_CREAT) != 0) flags |= O_NOFOLLOW;
     File file(::open(path.c_str(), flags | O_CLOEXEC, 0640));
     if (!file.is_open()) return std::unexpected(file_error("open", path, errno));
-    if ((flags & O_CREAT) != 0)
-        if (Result<> given = give_to_owner_of_folder(file.fd(), path); !given)
-            return std::unexpected(given.error());
     return file;
 }
 

@@ -1,6 +1,7 @@
 // The real manager with TLS, tokens and certificates: who gets in, who does not, and what the logs say of it.
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/tls/client_context.h"
 #include "tests/integration/fabric_fixture.h"
 
 namespace memtide::test {
@@ -276,6 +278,33 @@ TEST_F(Security, RootsTokenCommandsLeaveTheFileToTheManagersUser) {
         ASSERT_EQ(::stat(folder_.file(name).c_str(), &status), 0) << name;
         EXPECT_EQ(status.st_uid, kService) << name;
     }
+}
+
+TEST_F(Security, TwoThatIssueAtOnceLeavePairsThatFit) {
+    const std::string folder = certs("");
+    std::vector<std::thread> both;
+    for (int i = 0; i < 2; ++i)
+        both.emplace_back(
+            [&] { ok({MEMTIDE_FABRIC_MANAGER, "certs", "issue", folder, "--emulated-hosts", "8"}); });
+    for (std::thread& one : both) one.join();
+    for (int i = 0; i < 8; ++i) {
+        const std::string name = fmt::format("agent-host{}", i);
+        const auto pair = tls::ClientContext::load(
+            {.ca = certs("ca.pem"), .certificate = certs(name + ".pem"), .key = certs(name + ".key")});
+        EXPECT_TRUE(pair) << pair.error().message;
+    }
+}
+
+TEST_F(Security, AFileThatIsNoCertificateDoesNotKeepOthersFromBeingRevoked) {
+    write_file(certs("issued/00ff.pem"), "");
+    ASSERT_EQ(::mkfifo(certs("issued/0100.pem").c_str(), 0600), 0);
+    const process::Output output = run({MEMTIDE_FABRIC_MANAGER, "certs", "revoke", certs(""), "host1"});
+    EXPECT_EQ(output.exit.code, 2);
+    EXPECT_THAT(output.standard_error, HasSubstr("00ff.pem"));
+    EXPECT_THAT(output.standard_error, HasSubstr("0100.pem"));
+    EXPECT_FALSE(std::filesystem::exists(certs("agent-host1.key")));
+    const process::Output list = run({MEMTIDE_FABRIC_MANAGER, "certs", "list", certs("")});
+    EXPECT_THAT(list.standard_output, HasSubstr("revoked"));
 }
 
 TEST_F(Security, NewCertificatesAreServedWithoutARestart) {

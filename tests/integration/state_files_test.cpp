@@ -128,6 +128,43 @@ TEST_F(StateFiles, ADamagedStateFileIsRecoveredAtTheStartAndTold) {
     expect_all_free();
 }
 
+// Root runs the commands, a user of its own the service; that user may put any link where root would write.
+TEST_F(StateFiles, RootDoesInAnothersFolderWhatThatUserCouldDo) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+    constexpr uid_t kService = 61'234;
+    run_all();
+    expect_state(compose("host0"), "Online");
+    manager_->terminate();
+    const auto each_of_state = [&](const auto& act) {
+        for (const auto& one : std::filesystem::directory_iterator(folder_.file("")))
+            if (one.path().filename().string().starts_with("state.db")) act(one.path());
+    };
+    ASSERT_EQ(::chown(folder_.file("").c_str(), kService, kService), 0);
+    each_of_state([&](const auto& path) { ASSERT_EQ(::chown(path.c_str(), kService, kService), 0); });
+    back_up();
+    restore();
+    each_of_state([&](const auto& path) {
+        struct stat status{};
+        ASSERT_EQ(::lstat(path.c_str(), &status), 0);
+        EXPECT_EQ(status.st_uid, kService) << path;
+    });
+
+    const TempFolder roots;
+    write_file(roots.file("shadow"), "secret");
+    ASSERT_EQ(::chmod(roots.file("shadow").c_str(), 0600), 0);
+    std::filesystem::remove(state_ + ".lock");
+    std::filesystem::create_symlink(roots.file("shadow"), state_ + ".lock");
+    EXPECT_NE(run({"backup", "--config", config_, folder_.file("other.db")}).exit.code, 0);
+    std::filesystem::remove(state_ + ".lock");
+    std::filesystem::create_symlink(roots.file("created"), state_ + ".lock");
+    EXPECT_NE(run({"backup", "--config", config_, folder_.file("other.db")}).exit.code, 0);
+    EXPECT_FALSE(std::filesystem::exists(roots.file("created")));
+    EXPECT_EQ(read_file(roots.file("shadow")), "secret");
+    struct stat status{};
+    ASSERT_EQ(::stat(roots.file("shadow").c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, 0U);
+}
+
 TEST_F(StateFiles, WithoutSnapshotAndLogADamagedFileIsRefusedWithInstructions) {
     run_all();
     const std::string id = compose("host0");

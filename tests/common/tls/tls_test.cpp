@@ -44,7 +44,7 @@ TEST_F(Contexts, AMissingFileIsNamed) {
 TEST_F(Contexts, AFolderIsNoFile) {
     auto files = server_files();
     files.client_ca = std::filesystem::path(files_.path("x")).parent_path();
-    EXPECT_THAT(mistake(files), HasSubstr("Is a directory"));
+    EXPECT_THAT(mistake(files), HasSubstr("not a regular file"));
 }
 
 TEST_F(Contexts, AFileWithoutCertificateIsNamed) {

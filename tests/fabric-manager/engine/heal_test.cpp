@@ -1,6 +1,11 @@
 // A part that is lost, and what becomes of the rest.
-#include <gtest/gtest.h>
+#include <filesystem>
 
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "fabric-manager/store/backup.h"
 #include "tests/fabric-manager/engine/rig.h"
 
 namespace memtide::fm {
@@ -219,6 +224,30 @@ TEST(Heal, ReplacedPartThatIsBackGoesBackToThePool) {
     expect_given_back(rig, c);
     EXPECT_EQ(rig.get(c.id).state, kOnline);
     EXPECT_EQ(rig.manager->pool().free, kCxlGranule);
+}
+
+// Others may have got it since the backup was made, and a restored state cannot know.
+TEST(Heal, WhatABackupHadLostIsNotTakenFromWhoeverHasItNow) {
+    Rig rig;
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / fmt::format("memtide-heal-{}", ::getpid());
+    std::filesystem::create_directory(folder);
+    rig.store.path = (folder / "state.db").string();
+    const Composition c = online_for_blue(rig);
+    set_link(rig, 2, false);
+    ASSERT_TRUE(rig.reaches(c.id, kFailed));
+    rig.stop();
+    const std::string backup = (folder / "backup.db").string();
+    ASSERT_TRUE(backup_state(rig.store.path, backup));
+    ASSERT_TRUE(restore_state(rig.store.path, backup));
+    rig.start();
+    set_link(rig, 2, true);
+    ASSERT_TRUE(rig.run_until([&] { return adopted_one(rig).has_value(); }));
+    const Composition found = *adopted_one(rig);
+    EXPECT_EQ(found.tenant, std::nullopt);
+    EXPECT_TRUE(rig.reaches(found.id, kOnline));
+    rig.stop();
+    std::filesystem::remove_all(folder);
 }
 
 // Somebody else may bind it there later; then that is somebody else's.

@@ -99,31 +99,6 @@ TEST_F(Backup, ADamagedBackupIsRefusedAndNothingHasChanged) {
     EXPECT_EQ(compositions(*open()), 40u);
 }
 
-// Root runs the commands, a user of its own the service.
-TEST_F(Backup, WhatRootWritesBelongsToWhoeverTheStateBelongsTo) {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files to another user";
-    constexpr uid_t kService = 61'234;
-    {
-        const auto store = open();
-        fill(*store, 0, 30);
-    }
-    ASSERT_EQ(::chown(folder.c_str(), kService, kService), 0);
-    for (const auto& one : std::filesystem::directory_iterator(folder))
-        ASSERT_EQ(::chown(one.path().c_str(), kService, kService), 0);
-    ASSERT_EQ(::chmod(options.path.c_str(), 0600), 0);
-    ASSERT_TRUE(back_up());
-    ASSERT_TRUE(restore());
-    fill(*open(), 40, 50);  // as root, too
-    struct stat status{};
-    for (const auto& one : std::filesystem::directory_iterator(folder)) {
-        ASSERT_EQ(::stat(one.path().c_str(), &status), 0);
-        EXPECT_EQ(status.st_uid, kService) << one.path();
-        EXPECT_EQ(status.st_gid, kService) << one.path();
-    }
-    ASSERT_EQ(::stat(options.path.c_str(), &status), 0);
-    EXPECT_EQ(status.st_mode & 0777, 0600u);
-}
-
 TEST_F(Backup, RestoreWhereThereWasNoState) {
     {
         const auto store = open();

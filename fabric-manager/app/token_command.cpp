@@ -128,6 +128,9 @@ Result<TokenRecord> wanted(const TokenOptions& options, const NewToken& token) {
     if (!options.expires.empty()) {
         const auto lifetime = parse_duration(options.expires);
         if (!lifetime) return std::unexpected(lifetime.error());
+        if (*lifetime > std::chrono::years(100))
+            return fail(ErrorCode::kInvalidArgument,
+                        fmt::format("--expires {} is longer than a hundred years", options.expires));
         record.expires = record.created + *lifetime;
     }
     return record;

@@ -46,7 +46,7 @@ bool is_hash(std::string_view text) {
 }
 
 Result<TokenRecord> parse_line(std::string_view line) {
-    constexpr std::int64_t kFarFuture = 253'402'300'799;  // the year 9999
+    constexpr std::int64_t kFarFuture = 9'214'646'400;  // the year 2262: Time counts nanoseconds
     const auto value = json::parse(line);
     if (!value) return std::unexpected(value.error());
     const json::Reader reader(*value);

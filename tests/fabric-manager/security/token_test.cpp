@@ -101,6 +101,15 @@ TEST(TokenFile, MistakesAreToldWithTheirLine) {
                 HasSubstr("exprires"));
 }
 
+TEST(TokenFile, TimesBeyondWhatCanBeCountedAreRefused) {
+    const auto line = [](const char* expires) {
+        return std::string(R"({"id":"0123456789","sha256":")") + std::string(64, '0') +
+               R"(","role":"viewer","created":0,"expires":)" + expires + "}";
+    };
+    EXPECT_TRUE(parse_tokens(line("9214646400")));
+    EXPECT_FALSE(parse_tokens(line("15600000000")));
+}
+
 TEST(TokenFile, AFileThatIsNotThereHasNoTokensAndANewOneIsPrivate) {
     const TempFolder folder;
     EXPECT_TRUE(load_tokens(folder.file("tokens"))->empty());

@@ -129,6 +129,20 @@ TEST(Resize, ReleasedInTheMiddleItDrainsFromTheAnswerOn) {
         }
 }
 
+TEST(Resize, OneThatIsOnItsWayOutIsNotResizedToTheSizeThatItHasEither) {
+    Rig rig;
+    rig.fabric->add_mld(2, {4});
+    rig.start_ready();
+    const CompositionId id = rig.online("host0", 4).id;
+    rig.agents[0]->refuses_to_let_go = true;
+    ASSERT_TRUE(rig.release(id));
+    for (const std::uint64_t units : {4, 2}) {
+        const auto refused = rig.resize(id, units);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, problem::kNotOnline);
+    }
+}
+
 TEST(Resize, OneThatNeverWasOnlineIsNotResized) {
     Rig rig;
     rig.fabric->add_mld(2, {2, 2});

@@ -43,6 +43,11 @@ TEST(CompositionRequestJson, WhatIsNotJsonIsInvalidJson) {
     EXPECT_EQ(code_of(std::string(100'000, '[')), "invalid-json");
 }
 
+TEST(CompositionRequestJson, NamesAndLabelsHaveNoControlCharacters) {
+    for (const auto* more :
+         {R"("tenant":"t\u001b[31m")", R"("labels":{"a\n":"b"})", R"("labels":{"a":"b\u007f"})"})
+        EXPECT_EQ(code_of(std::string(R"({"host":"h","size":1,)") + more + "}"), "invalid-request") << more;
+}
 TEST(CompositionRequestJson, WhatIsNoRequestIsInvalidAndNamesTheMember) {
     for (const auto* body :
          {"[]", "1", "null", "\"x\"", "{}", R"({"host":"h"})", R"({"size":1})", R"({"host":7,"size":1})",

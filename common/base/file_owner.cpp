@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include <fcntl.h>
@@ -17,13 +18,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string user_name(uid_t user) {
+struct KnownUser {
+    std::string name;
+    gid_t group = 0;
+};
+std::optional<KnownUser> look_up(uid_t user) {
     passwd entry{};
     passwd* found = nullptr;
     std::array<char, 4096> text{};
-    if (::getpwuid_r(user, &entry, text.data(), text.size(), &found) == 0 && found != nullptr)
-        return found->pw_name;
-    return fmt::format("#{}", user);  // as sudo -u takes it
+    if (::getpwuid_r(user, &entry, text.data(), text.size(), &found) != 0 || found == nullptr)
+        return std::nullopt;
+    return KnownUser{found->pw_name, found->pw_gid};
+}
+
+std::string user_name(uid_t user) {
+    const auto known = look_up(user);
+    return known ? known->name : fmt::format("#{}", user);  // as sudo -u takes it
 }
 
 // The owner of the first thing on the way to `path` that is not root's; 0 when all is.
@@ -73,12 +83,9 @@ Result<std::string> become_owner(const std::string& path) {
     gid_t group = 0;
     const uid_t user = first_other_owner(fs::absolute(path), 0, group);
     if (user == 0) return std::string();
-    passwd entry{};
-    passwd* found = nullptr;
-    std::array<char, 4096> text{};
-    const bool known = ::getpwuid_r(user, &entry, text.data(), text.size(), &found) == 0 && found != nullptr;
-    if (known) group = found->pw_gid;
-    const bool grouped = known ? ::initgroups(found->pw_name, group) == 0 : ::setgroups(1, &group) == 0;
+    const auto known = look_up(user);
+    if (known) group = known->group;
+    const bool grouped = known ? ::initgroups(known->name.c_str(), group) == 0 : ::setgroups(1, &group) == 0;
     if (!grouped || ::setresgid(group, group, group) != 0 || ::setresuid(user, user, user) != 0)
         return fail_errno("become the user " + user_name(user) + ", whom this belongs to:", path, errno);
     return user_name(user);

@@ -56,7 +56,7 @@ Result<> write_and_tell(const fs::path& path, const std::string& text, mode_t mo
     return {};
 }
 
-Result<std::string> read_file(const fs::path& path) {
+Result<std::string> read_pem(const fs::path& path) {
     const auto fd = open_regular_file("open", path.string());
     if (!fd) return std::unexpected(fd.error());
     std::string text;
@@ -75,12 +75,11 @@ Result<> make_folder(const fs::path& folder) {
 }
 
 // One command at a time: two would put a key beside the other's certificate.
-Result<std::shared_ptr<const FolderLock>> lock(const fs::path& folder) {
+Result<File> lock(const fs::path& folder) {
     const std::string path = (folder / "certs.lock").string();
-    auto held = std::make_shared<const FolderLock>(
-        ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (held->fd < 0) return fail_errno_with_owner("create", path, errno);
-    while (::flock(held->fd, LOCK_EX) != 0)
+    File held(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!held.is_open()) return fail_errno_with_owner("create", path, errno);
+    while (::flock(held.fd(), LOCK_EX) != 0)
         if (errno != EINTR) return fail_errno("lock", path, errno);
     return held;
 }
@@ -98,10 +97,6 @@ std::string file_of(const tls::CertificateFacts& facts) {
 }
 
 }  // namespace
-
-FolderLock::~FolderLock() {
-    if (fd >= 0) ::close(fd);
-}
 
 Result<CertificateFolder> CertificateFolder::create(const fs::path& folder, std::chrono::seconds lifetime) {
     if (const auto user = become_owner(folder.string()); !user) return std::unexpected(user.error());
@@ -123,9 +118,9 @@ Result<CertificateFolder> CertificateFolder::create(const fs::path& folder, std:
 Result<CertificateFolder> CertificateFolder::open(const fs::path& folder) {
     if (const auto user = become_owner((folder / "ca.key").string()); !user)
         return std::unexpected(user.error());
-    auto certificate = read_file(folder / "ca.pem");
+    auto certificate = read_pem(folder / "ca.pem");
     if (!certificate) return std::unexpected(certificate.error());
-    auto key = read_file(folder / "ca.key");
+    auto key = read_pem(folder / "ca.key");
     if (!key) return std::unexpected(key.error());
     auto held = lock(folder);
     if (!held) return std::unexpected(held.error());
@@ -147,7 +142,7 @@ Result<> CertificateFolder::put(const std::string& name, const tls::CertificateR
     if (!issued) return std::unexpected(issued.error());
     // Folders of before do not have what they issued anywhere else. Something that is no certificate could
     // not be revoked anyway.
-    const auto replaced = read_file(folder_ / (name + ".pem"));
+    const auto replaced = read_pem(folder_ / (name + ".pem"));
     if (replaced && tls::facts_of(*replaced))
         if (auto kept = keep(kIssued, *replaced, order); !kept) return kept;
     // Before anybody can have it.
@@ -195,7 +190,7 @@ CertificateFolder::Entries CertificateFolder::entries() const {
             const std::string name = file.path().filename().string();
             if (!name.ends_with(".pem")) continue;
             if (where == nullptr && name != "server.pem" && !name.starts_with("agent-")) continue;
-            auto pem = read_file(file.path());
+            auto pem = read_pem(file.path());
             auto facts = pem ? tls::facts_of(*pem)
                              : Result<tls::CertificateFacts>(std::unexpected(std::move(pem.error())));
             if (!facts) {

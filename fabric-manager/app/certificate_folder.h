@@ -2,23 +2,14 @@
 
 #include <chrono>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/base/error.h"
 #include "common/tls/authority.h"
+#include "fabric-manager/store/files.h"
 
 namespace memtide::fm {
-
-// Held by the one process that uses the folder.
-struct FolderLock {
-    explicit FolderLock(int descriptor) : fd(descriptor) {}
-    ~FolderLock();
-    FolderLock(const FolderLock&) = delete;
-    FolderLock& operator=(const FolderLock&) = delete;
-    const int fd;
-};
 
 // The folder of a small CA: ca.pem and ca.key; server.pem, agent-HOST.pem and their keys, which are in use;
 // a copy of every certificate that was ever issued in issued/, or in revoked/ once it is revoked; crl.pem.
@@ -61,8 +52,7 @@ class CertificateFolder {
     [[nodiscard]] Entries entries() const;
 
   private:
-    CertificateFolder(std::filesystem::path folder, tls::Authority authority,
-                      std::shared_ptr<const FolderLock> lock)
+    CertificateFolder(std::filesystem::path folder, tls::Authority authority, File lock)
         : folder_(std::move(folder)), authority_(std::move(authority)), lock_(std::move(lock)) {}
     [[nodiscard]] Result<> put(const std::string& name, const tls::CertificateRequest& request,
                                Order order) const;
@@ -70,7 +60,7 @@ class CertificateFolder {
 
     std::filesystem::path folder_;
     tls::Authority authority_;
-    std::shared_ptr<const FolderLock> lock_;
+    File lock_;  // of the one process that uses the folder
 };
 
 }  // namespace memtide::fm

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/file_owner.h"
-
 namespace memtide::fm {
 namespace {
 

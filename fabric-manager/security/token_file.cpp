@@ -139,9 +139,8 @@ std::string format_tokens(const Tokens& tokens) {
 }
 
 Result<Tokens> load_tokens(const std::string& path) {
-    struct stat there{};
-    if (::stat(path.c_str(), &there) != 0 && errno == ENOENT) return Tokens{};
     const auto opened = open_regular_file("open the tokens", path);
+    if (!opened && opened.error().code == ErrorCode::kNotFound) return Tokens{};
     if (!opened) return std::unexpected(opened.error());
     const Descriptor file(*opened);
     struct stat status{};

@@ -36,7 +36,7 @@ class File {
     int fd_ = -1;
 };
 
-// As open(2). What root creates gets the owner of its folder (common/base/file_owner.h).
+// As open(2). What is to be made is not looked for behind a link.
 Result<File> open_file(const std::string& path, int flags);
 Result<std::string> read_file(const std::string& path);
 Result<> write_all(const File& file, std::string_view bytes, const std::string& path);

@@ -1,7 +1,10 @@
 #include "common/fmapi/capture/pcap.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
+#include <memory>
 
 #include <fmt/format.h>
 #include <pcap/pcap.h>
@@ -19,7 +22,10 @@ struct ClosePcap {
 };
 using PcapHandle = std::unique_ptr<pcap_t, ClosePcap>;
 
-constexpr int kSnapLength = 65'536;
+// Of the file format: its readers turn it round where the byte order is another.
+constexpr std::uint32_t kNanosecondMagic = 0xa1b23c4d;
+constexpr std::uint32_t kVersion = 4U << 16 | 2U;  // 2.4, the major number first
+constexpr std::uint32_t kSnapLength = 65'536;
 
 }  // namespace
 
@@ -52,41 +58,34 @@ Result<std::vector<CapturedPacket>> read_pcap(const std::string& path) {
     return packets;
 }
 
-struct PcapWriter::File {
-    PcapHandle capture;
-    pcap_dumper_t* dumper = nullptr;
-    std::string path;
-
-    File(PcapHandle opened, pcap_dumper_t* open_dumper, std::string name)
-        : capture(std::move(opened)), dumper(open_dumper), path(std::move(name)) {}
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    ~File() { pcap_dump_close(dumper); }
-};
-
+// By hand: libpcap writes only link types that it has a filter compiler for, and MCTP is none of them.
 Result<PcapWriter> PcapWriter::create(const std::string& path) {
-    PcapHandle capture(
-        pcap_open_dead_with_tstamp_precision(kLinkTypeMctp, kSnapLength, PCAP_TSTAMP_PRECISION_NANO));
-    if (!capture) return fail(ErrorCode::kExhausted, "no memory for a capture");
-    pcap_dumper_t* const dumper = pcap_dump_open(capture.get(), path.c_str());
-    if (dumper == nullptr) return fail(ErrorCode::kIo, pcap_geterr(capture.get()));
-    return PcapWriter(std::make_shared<File>(std::move(capture), dumper, path));
+    errno = 0;
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    constexpr std::array<std::uint32_t, 6> kHeader{kNanosecondMagic, kVersion,     0, 0,
+                                                   kSnapLength,      kLinkTypeMctp};
+    file.write(reinterpret_cast<const char*>(kHeader.data()), sizeof kHeader).flush();
+    if (!file) return fail_errno("write to", path, errno);
+    return PcapWriter(path, std::move(file));
 }
 
 Result<> PcapWriter::write(std::span<const std::byte> stream, std::chrono::system_clock::time_point time) {
     const auto since = time.time_since_epoch();
-    pcap_pkthdr header{};
-    header.ts.tv_sec = std::chrono::duration_cast<seconds>(since).count();
-    header.ts.tv_usec =  // nanoseconds, as the file says
-        std::chrono::duration_cast<nanoseconds>(since % seconds(1)).count();
+    errno = 0;
     while (!stream.empty()) {
         const auto packet = stream.first(std::min(stream.size(), kPacketSize));
         stream = stream.subspan(packet.size());
-        header.caplen = header.len = static_cast<bpf_u_int32>(packet.size());
-        pcap_dump(reinterpret_cast<u_char*>(file_->dumper), &header,
-                  reinterpret_cast<const u_char*>(packet.data()));
+        const auto size = static_cast<std::uint32_t>(packet.size());
+        const std::array<std::uint32_t, 4> header{
+            static_cast<std::uint32_t>(std::chrono::duration_cast<seconds>(since).count()),
+            static_cast<std::uint32_t>(std::chrono::duration_cast<nanoseconds>(since % seconds(1)).count()),
+            size, size};
+        file_.write(reinterpret_cast<const char*>(header.data()), sizeof header);
+        file_.write(reinterpret_cast<const char*>(packet.data()),
+                    static_cast<std::streamsize>(packet.size()));
     }
-    if (pcap_dump_flush(file_->dumper) != 0) return fail_errno("write to", file_->path, errno);
+    file_.flush();
+    if (!file_) return fail_errno("write to", path_, errno);
     return {};
 }
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <fstream>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,9 +38,10 @@ class PcapWriter {
                    std::chrono::system_clock::time_point time = std::chrono::system_clock::now());
 
   private:
-    struct File;
-    explicit PcapWriter(std::shared_ptr<File> file) : file_(std::move(file)) {}
-    std::shared_ptr<File> file_;
+    PcapWriter(std::string path, std::ofstream file) : path_(std::move(path)), file_(std::move(file)) {}
+
+    std::string path_;
+    std::ofstream file_;
 };
 
 }  // namespace memtide::fmapi

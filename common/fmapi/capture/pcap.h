@@ -16,7 +16,7 @@ namespace memtide::fmapi {
 // A packet of a capture file.
 struct CapturedPacket {
     std::chrono::system_clock::time_point time;
-    int link_type = 0;  // LINKTYPE_... of the file
+    int link_type = 0;  // DLT_..., as libpcap has it for the file
     std::vector<std::byte> bytes;
 };
 

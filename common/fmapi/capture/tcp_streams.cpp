@@ -7,10 +7,12 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// LINKTYPE_ values of capture files.
+// DLT_ values, as libpcap has them for the link types of files.
 constexpr int kNullLoopback = 0;
 constexpr int kEthernet = 1;
-constexpr int kRawIp = 101;
+constexpr int kRawIp = 12;
+constexpr int kRawIpOpenBsd = 14;
+constexpr int kRawIpInFiles = 101;
 constexpr int kLinuxCooked = 113;
 constexpr int kLinuxCooked2 = 276;
 

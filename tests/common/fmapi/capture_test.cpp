@@ -27,7 +27,7 @@ class Captures : public testing::Test {
 };
 
 const Message kRequest = make_request(Opcode::kGetPhysicalPortState, 5, bytes("02 00 01"));
-const Message kResponse = make_response(kRequest, ReturnCode::kSuccess, Payload(4 + 2 * 16));  // two packets
+const Message kResponse = make_response(kRequest, ReturnCode::kSuccess, Payload(4 + 4 * 16));  // two packets
 
 std::vector<std::byte> asked() { return to_packets({.route = {.tag = 5}, .message = kRequest}); }
 std::vector<std::byte> answered() {

@@ -45,6 +45,8 @@ std::optional<Bytes> ip_packet(int link_type, Bytes packet) {
         case kEthernet:
             return behind_ethernet(packet);
         case kRawIp:
+        case kRawIpOpenBsd:
+        case kRawIpInFiles:
             return packet;
         case kLinuxCooked:
             return behind(packet, 16);

@@ -10,6 +10,7 @@
 #include "common/base/duration.h"
 #include "common/base/hex.h"
 #include "common/daemon/exit_code.h"
+#include "common/fmapi/dialect.h"
 #include "common/usage/explain.h"
 
 namespace memtide::cli {
@@ -67,12 +68,21 @@ FmapiCommandLine::FmapiCommandLine() {
 
 void FmapiCommandLine::add_options() {
     app_.add_option("-s,--switch", switch_,
-                    "Where it is: tcp://HOST:PORT or unix:///PATH (default: $MEMTIDE_SWITCH)")
+                    "Where it is: tcp://HOST:PORT, unix:///PATH, cxl:///dev/cxl/DEVICE or mctp://EID@NETWORK "
+                    "(default: $MEMTIDE_SWITCH)")
         ->type_name("ADDRESS")
         ->envname("MEMTIDE_SWITCH")
         ->option_text("ADDRESS");
     app_.add_option("-p,--port", port_, "Ask the device at this port of it")->type_name("N");
     app_.add_option("-l,--ld", ld_, "Ask this LD of that device")->type_name("N")->needs("--port");
+    app_.add_option("--dialect", dialect_,
+                    fmt::format("How it speaks: {} (default: found out)", fmapi::dialect_names()))
+        ->type_name("NAME")
+        ->check([](const std::string& name) {
+            return fmapi::find_dialect(name) != nullptr || name == fm::kDetectDialect
+                       ? std::string()
+                       : fmt::format("\"{}\" is none of {}", name, fmapi::dialect_names());
+        });
     app_.add_option("--timeout", timeout_, "How long to wait for an answer (default: 2s)")->type_name("TIME");
     app_.add_flag("--wait", wait_, "Wait until a background operation is over");
     app_.add_option("--record", record_, "Write what is said behind this file, for replay")
@@ -152,7 +162,7 @@ Result<Console> FmapiCommandLine::console() const {
         return fail(ErrorCode::kInvalidArgument, "which switch? --switch or MEMTIDE_SWITCH says where it is");
     const auto timeout = parse_duration(timeout_);
     if (!timeout) return std::unexpected(timeout.error());
-    return Console::open(switch_, *timeout);
+    return Console::open(switch_, dialect_, *timeout);
 }
 
 int FmapiCommandLine::ask(Output& output, const fmapi::CommandText& command) {

@@ -13,6 +13,7 @@
 #include "cli/fmapi/console.h"
 #include "cli/fmapi/recording.h"
 #include "common/fmapi/text/command_text.h"
+#include "fabric-manager/fmapi/client.h"
 
 namespace memtide::cli {
 
@@ -51,6 +52,7 @@ class FmapiCommandLine {
     std::string switch_;
     std::optional<std::uint8_t> port_;
     std::optional<std::uint8_t> ld_;
+    std::string dialect_{fm::kDetectDialect};
     std::string timeout_ = "2s";
     bool json_ = false;
     bool hex_ = false;

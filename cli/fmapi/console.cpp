@@ -6,7 +6,9 @@
 #include <boost/asio/co_spawn.hpp>
 #include <fmt/format.h>
 
+#include "fabric-manager/fmapi/address.h"
 #include "fabric-manager/fmapi/session.h"
+#include "fabric-manager/fmapi/transport.h"
 #include "fabric-manager/fmapi/tunnel.h"
 
 namespace memtide::cli {
@@ -14,24 +16,26 @@ namespace memtide::cli {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-Result<Console> Console::open(const std::string& address, milliseconds timeout) {
+Result<Console> Console::open(const std::string& address, const std::string& dialect, milliseconds timeout) {
     auto parsed = fm::parse_switch_address(address);
     if (!parsed) return std::unexpected(std::move(parsed).error());
     Console console;
     console.io_ = std::make_unique<boost::asio::io_context>(1);
     fm::ClientOptions options;
     options.address = address;
+    options.dialect = dialect;
     options.connect_timeout = timeout;
     options.command_timeout = timeout;
+    auto transport = fm::make_transport(console.io_->get_executor(), *parsed);
     console.session_ =
-        std::make_shared<fm::Session>(console.io_->get_executor(), *std::move(parsed), std::move(options));
+        std::make_shared<fm::Session>(console.io_->get_executor(), std::move(transport), std::move(options));
     return console;
 }
 
 Result<fmapi::Message> Console::ask(const fm::Target& target, fmapi::Opcode opcode,
                                     const fmapi::Payload& payload) {
     std::optional<Result<fmapi::Message>> answer;
-    boost::asio::co_spawn(*io_, fm::exchange_with(session_, target, opcode, payload),
+    boost::asio::co_spawn(*io_, fm::exchange_with(session_, target, {.opcode = opcode, .payload = payload}),
                           [&](const std::exception_ptr& failed, Result<fmapi::Message> got) {
                               if (failed) std::rethrow_exception(failed);
                               answer = std::move(got);

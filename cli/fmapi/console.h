@@ -19,8 +19,10 @@ namespace memtide::cli {
 // One switch on the bench, asked one command after the other. Not thread safe.
 class Console {
   public:
-    // Connects with the first command. kInvalidArgument on an address that it cannot read.
-    static Result<Console> open(const std::string& address, std::chrono::milliseconds timeout);
+    // Connects with the first command. `dialect` is as ClientOptions has it. kInvalidArgument on an address
+    // that it cannot read.
+    static Result<Console> open(const std::string& address, const std::string& dialect,
+                                std::chrono::milliseconds timeout);
 
     // The response, whatever its return code. Errors as FmApiClient's: no answer, or none that makes sense.
     Result<fmapi::Message> ask(const fm::Target& target, fmapi::Opcode opcode, const fmapi::Payload& payload);

@@ -54,6 +54,16 @@ std::string reached_at(const json::value& device, const json::value& ld) {
     return head.empty() || head == "-" ? "-" : fmt::format("head{} away", head);
 }
 
+// "spec", "high-nibble (configured)", "spec, 16 in flight"; "-" while nobody knows.
+std::string dialect_of(const json::value& item) {
+    const json::value& dialect = member_of(item, "dialect");
+    if (!dialect.is_object()) return "-";
+    const auto in_flight = number_of(dialect, "in_flight");
+    return fmt::format("{}{}{}", text_of(dialect, "name"),
+                       flag_of(dialect, "detected") ? "" : " (configured)",
+                       in_flight > 1 ? fmt::format(", {} in flight", in_flight) : "");
+}
+
 // What is wrong with devices, hosts or switches, a line each; "" when nothing is.
 std::string remarks(const json::array& items) {
     std::string text;
@@ -123,10 +133,10 @@ std::string render_hosts(const json::array& hosts) {
 }
 
 std::string render_switches(const json::array& switches) {
-    Table table({"SWITCH", "STATE", "ADDRESS", ">PORTS", ">VCSS", "ERROR"});
+    Table table({"SWITCH", "STATE", "ADDRESS", "DIALECT", ">PORTS", ">VCSS", "ERROR"});
     for (const json::value& item : switches)
         table.add({text_of(item, "name"), flag_of(item, "up") ? "up" : "down", text_of(item, "address"),
-                   std::to_string(items_of(item, "ports").size()),
+                   dialect_of(item), std::to_string(items_of(item, "ports").size()),
                    std::to_string(items_of(item, "vcss").size()), text_of(item, "error")});
     return table.text() + remarks(switches);
 }

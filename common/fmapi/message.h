@@ -34,16 +34,28 @@ struct Message {
     friend bool operator==(const Message&, const Message&) = default;
 };
 
+// Where a peer keeps the fields of the header whose place peers disagree on. The default is the
+// specification's. Messages inside tunnels have the form of the message around them.
+struct HeaderForm {
+    bool category_in_high_nibble = false;  // byte 0: category [7:4]
+    // Byte 7 mirrored: background operation in bit 0, payload length [20:16] in bits [7:3].
+    bool background_in_low_bit = false;
+
+    friend bool operator==(const HeaderForm&, const HeaderForm&) = default;
+};
+
 // The header and the payload, which must not be longer than kMaxPayloadSize.
-std::vector<std::byte> encode_message(const Message& message);
+std::vector<std::byte> encode_message(const Message& message, const HeaderForm& form = {});
+// As encode_message(), behind what `out` holds.
+void append_message(std::vector<std::byte>& out, const Message& message, const HeaderForm& form = {});
 
 // Reads one message; bytes behind its payload are ignored. Fails with kProtocol when `bytes` ends before the
 // payload does, and on a category other than request and response.
-Result<Message> decode_message(std::span<const std::byte> bytes);
+Result<Message> decode_message(std::span<const std::byte> bytes, const HeaderForm& form = {});
 
 // The whole size of a message, header included, from its first kHeaderSize bytes; 0 when there
 // are fewer bytes than that.
-std::size_t message_size(std::span<const std::byte> bytes);
+std::size_t message_size(std::span<const std::byte> bytes, const HeaderForm& form = {});
 
 Message make_request(Opcode opcode, std::uint8_t tag, Payload payload = {});
 // Answers `request`: same tag and opcode. kBackgroundStarted also sets the background bit.

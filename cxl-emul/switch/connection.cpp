@@ -27,9 +27,9 @@ void Connection::expect(Owes what, std::chrono::milliseconds time, const char* w
 }
 
 void Connection::done() {
-    owes_ = Owes::kNothing;
     last_active_ = Clock::now();
-    timer_.cancel();
+    if (owes_ != Owes::kNothing) timer_.cancel();
+    owes_ = Owes::kNothing;
     send_notification();
 }
 

@@ -15,11 +15,14 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <sys/socket.h>
 
 #include "common/fmapi/mctp.h"
 #include "common/log/log.h"
 #include "cxl-emul/switch/commands.h"
 #include "cxl-emul/switch/connection.h"
+#include "cxl-emul/switch/dialect_speaker.h"
+#include "cxl-emul/switch/dialer.h"
 #include "cxl-emul/switch/events.h"
 #include "cxl-emul/switch/listener.h"
 #include "cxl-emul/switch/media.h"
@@ -34,6 +37,10 @@ namespace {
 
 constexpr std::size_t kReadSize = 4096;
 constexpr std::chrono::milliseconds kAcceptBackoff{100};
+constexpr std::chrono::milliseconds kDialAgain{200};
+constexpr std::chrono::milliseconds kOneClientPause{5};
+// Answers are sent together up to this size, so that a peer that asks much at once takes little memory.
+constexpr std::size_t kSendAt = 64 * 1024;
 
 class NoHotplug final : public HotplugBackend {
   public:
@@ -70,7 +77,8 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
           limits_(limits),
           model_(config_, devices_of(shared)),
           operations_(strand_, config_, model_, std::move(media), std::move(hotplug)),
-          listeners_(std::move(listeners)) {
+          listeners_(std::move(listeners)),
+          dial_pause_(strand_) {
         for (const Listener& listener : listeners_) addresses_.push_back(listener.address());
     }
 
@@ -81,11 +89,14 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     void start() {
         for (Listener& listener : listeners_)
             asio::co_spawn(strand_, accept_connections(listener, shared_from_this()), asio::detached);
+        for (const Endpoint& endpoint : config_.connect)
+            asio::co_spawn(strand_, keep_connected(endpoint, shared_from_this()), asio::detached);
     }
 
     void stop() {
         stopped_ = true;
         for (Listener& listener : listeners_) listener.close();
+        dial_pause_.cancel();
         for (const auto& connection : connections_) connection->close("");
         operations_.stop();
     }
@@ -179,7 +190,8 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             {.route = {},
              .type = fmapi::MctpType::kFmApi,
              .message = fmapi::make_request(fmapi::Opcode::kEventNotification, 0,
-                                            fmapi::encode(fmapi::EventNotificationRequest{fresh}))});
+                                            fmapi::encode(fmapi::EventNotificationRequest{fresh}))},
+            config_.dialect->wire);
         for (const auto& connection : connections_) connection->notify(packets);
     }
 
@@ -213,6 +225,11 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
                 co_await pause.async_wait(asio::use_awaitable);
                 continue;
             }
+            // A switch that talks to one at a time: the next one is accepted, and waits.
+            while (config_.dialect->one_client && !connections_.empty() && !stopped_) {
+                asio::steady_timer pause(strand_, kOneClientPause);
+                co_await pause.async_wait(asio::use_awaitable);
+            }
             if (!make_room()) {
                 log::warning("connection refused: too many, and none is idle",
                              {{"switch", config_.name}, {"listener", listener.address()}});
@@ -221,6 +238,23 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             auto connection = std::make_shared<Connection>(*std::move(socket));
             connections_.push_back(connection);
             asio::co_spawn(strand_, serve(std::move(connection), listener.address(), self), asio::detached);
+        }
+    }
+
+    // To a manager that listens, again whenever the connection is gone.
+    asio::awaitable<void> keep_connected(Endpoint endpoint, std::shared_ptr<Impl> self) {
+        while (!stopped_) {
+            auto socket = co_await dial(strand_, endpoint);
+            if (stopped_) break;
+            if (socket && make_room()) {
+                auto connection = std::make_shared<Connection>(*std::move(socket));
+                connections_.push_back(connection);
+                co_await serve(std::move(connection), format_endpoint(endpoint), self);
+            }
+            if (stopped_) break;
+            dial_pause_.expires_after(kDialAgain);
+            error_code ignored;
+            co_await dial_pause_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
         }
     }
 
@@ -256,8 +290,10 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
 
     // Why it ended; empty when the peer closed between messages, or the switch stops.
     asio::awaitable<std::string> converse(Connection& connection) {
-        fmapi::PacketAssembler assembler;
+        DialectSpeaker speaker(*config_.dialect);
+        fmapi::PacketAssembler assembler(speaker.wire());
         std::array<std::byte, kReadSize> buffer;
+        std::vector<std::byte> answers;
         while (!stopped_) {
             error_code error;
             const std::size_t got = co_await connection.socket().async_read_some(
@@ -268,26 +304,51 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             if (error) co_return error.message();
             assembler.feed(std::span(buffer).first(got));
             for (auto next = assembler.next(); !next || *next; next = assembler.next()) {
-                if (!next) co_return next.error().message;
+                if (!next) {
+                    co_await send(connection, answers, error);
+                    co_return next.error().message;
+                }
                 connection.done();
-                if ((*next)->message.is_response) continue;  // to nothing that was asked
-                co_await reply(connection, **next, error);
+                reply(connection, speaker, **next, answers);
+                if (answers.size() >= kSendAt) co_await send(connection, answers, error);
                 if (error) co_return error.message();
             }
+            co_await send(connection, answers, error);
+            if (error) co_return error.message();
             if (assembler.pending() > 0) connection.expect_rest(limits_.patience);
         }
         co_return "";
     }
 
-    asio::awaitable<void> reply(Connection& connection, const fmapi::MctpMessage& request,
-                                error_code& error) {
-        const auto packets =
-            fmapi::to_packets({.route = fmapi::reply_route(request.route),
-                               .type = request.type,
-                               .message = answer(request.type, request.message, &connection)});
-        connection.expect_read(limits_.patience);
-        co_await asio::async_write(connection.socket(), asio::buffer(packets),
-                                   asio::redirect_error(asio::use_awaitable, error));
+    // What the request gets for an answer goes behind `answers`.
+    void reply(Connection& connection, DialectSpeaker& speaker, const fmapi::MctpMessage& request,
+               std::vector<std::byte>& answers) {
+        if (!speaker.hears(request)) return;
+        if (request.type == fmapi::MctpType::kControl) {
+            if (const auto control = speaker.answer_control(request))
+                fmapi::append_packets(answers, *control, speaker.wire());
+            return;
+        }
+        if (request.message.is_response) return;  // to nothing that was asked
+        auto answered = speaker.shape(request.message, answer(request.type, request.message, &connection));
+        if (!answered) return;
+        const fmapi::MctpMessage message{fmapi::reply_route(request.route), request.type,
+                                         *std::move(answered)};
+        fmapi::append_packets(answers, message, speaker.wire());
+    }
+
+    // Sends `answers` and empties it. Most go into the socket's buffer at once, without a deadline.
+    asio::awaitable<void> send(Connection& connection, std::vector<std::byte>& answers, error_code& error) {
+        if (answers.empty() || !connection.socket().is_open()) co_return;
+        const ssize_t sent = ::send(connection.socket().native_handle(), answers.data(), answers.size(),
+                                    MSG_DONTWAIT | MSG_NOSIGNAL);
+        const auto done = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+        if (done < answers.size()) {
+            connection.expect_read(limits_.patience);
+            co_await asio::async_write(connection.socket(), asio::buffer(answers) + done,
+                                       asio::redirect_error(asio::use_awaitable, error));
+        }
+        answers.clear();
         connection.done();
     }
 
@@ -297,6 +358,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     SwitchModel model_;
     Operations operations_;
     std::vector<Listener> listeners_;
+    asio::steady_timer dial_pause_;
     std::vector<std::string> addresses_;
     std::list<std::shared_ptr<Connection>> connections_;
     bool stopped_ = false;

@@ -132,18 +132,35 @@ void give_to_switches(Topology& topology) {
                 config.devices.push_back(device);
 }
 
+std::vector<Endpoint> read_endpoints(const YamlValue& value) {
+    std::vector<Endpoint> endpoints;
+    for (const YamlValue& item : value.list()) {
+        auto endpoint = parse_endpoint(item.string());
+        if (endpoint)
+            endpoints.push_back(*std::move(endpoint));
+        else
+            item.reject(endpoint.error().message);
+    }
+    return endpoints;
+}
+
+const fmapi::Dialect* read_dialect(const YamlValue& value) {
+    const std::string name = value.string();
+    if (const fmapi::Dialect* const found = fmapi::find_dialect(name)) return found;
+    value.reject(fmt::format("\"{}\" is none of {}", name, fmapi::dialect_names()));
+    return &fmapi::spec_dialect();
+}
+
 SwitchConfig read_switch(const YamlMap& map, std::size_t index) {
     SwitchConfig config;
     config.name = SwitchId(map.require("name").name());
     const auto serial = map.get("serial");
     config.serial = serial ? serial->serial() : SerialNumber{kDefaultSwitchSerial + index};
-    for (const YamlValue& item : map.require("listen").list()) {
-        auto endpoint = parse_endpoint(item.string());
-        if (endpoint)
-            config.listen.push_back(*std::move(endpoint));
-        else
-            item.reject(endpoint.error().message);
-    }
+    const auto connect = map.get("connect");
+    if (connect) config.connect = read_endpoints(*connect);
+    if (const auto listen = map.get("listen"); listen || !connect)
+        config.listen = read_endpoints(map.require("listen"));
+    if (const auto dialect = map.get("dialect")) config.dialect = read_dialect(*dialect);
     if (const auto media = map.get("media")) config.media = read_media(*media);
     config.bind_time = read_time(map, "bind_time");
     config.unbind_time = read_time(map, "unbind_time");

@@ -10,6 +10,7 @@
 #include "common/base/bytes.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "common/fmapi/dialect.h"
 #include "cxl-emul/switch/endpoint.h"
 
 // A topology file as plain data: what `memtide-cxl-emul switch` and `rack` read.
@@ -63,6 +64,8 @@ struct SwitchConfig {
     SwitchId name;
     SerialNumber serial;
     std::vector<Endpoint> listen;
+    std::vector<Endpoint> connect;  // managers that listen for it
+    const fmapi::Dialect* dialect = &fmapi::spec_dialect();
     std::string media = "/dev/shm";  // folder of the devices' media files
     // Emulated time, beside what the hosts and the media really take.
     std::chrono::milliseconds bind_time{0};

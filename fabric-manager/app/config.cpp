@@ -9,6 +9,10 @@
 #include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 
+#include "common/fmapi/dialect.h"
+#include "fabric-manager/fmapi/address.h"
+#include "fabric-manager/fmapi/client.h"
+
 namespace memtide::fm {
 namespace {
 
@@ -48,7 +52,11 @@ std::string switch_address_mistake(std::string_view address) {
         return fmt::format("\"{}\" must have an absolute path, as in unix:///run/memtide/switch0.sock",
                            address);
     }
-    return fmt::format("\"{}\" must begin with tcp:// or unix://", address);
+    if (address.starts_with("cxl://") || address.starts_with("mctp://")) {
+        const auto parsed = parse_switch_address(address);
+        return parsed ? std::string() : parsed.error().message;
+    }
+    return fmt::format("\"{}\" must begin with tcp://, unix://, cxl:// or mctp://", address);
 }
 
 void read_duration(const YamlMap& map, std::string_view key, Milliseconds& value, bool may_be_zero = false) {
@@ -167,21 +175,64 @@ void read_listen(const YamlValue& value, AppConfig& config) {
     for (const YamlValue& entry : entries) one(entry);
 }
 
+// Where a switch is, or where it connects to; text that stands for it in messages.
+std::string read_switch_place(const YamlMap& map, SwitchLink& link) {
+    const auto listen = map.get("listen");
+    const auto from = map.get("from");
+    if (!listen) {
+        if (from) from->reject("only a switch that connects to the manager (listen) has this");
+        const YamlValue address = map.require("address");
+        std::string text = address.string();
+        if (const std::string mistake = switch_address_mistake(text); !text.empty() && !mistake.empty()) {
+            address.reject(mistake);
+            text.clear();
+        }
+        return text;
+    }
+    if (const auto address = map.get("address"))
+        address->reject("a switch has an address, or the manager listens for it, not both");
+    std::vector<std::string> peers;
+    if (from)
+        for (const YamlValue& peer : from->list()) peers.push_back(peer.string());
+    std::string text = listen->string();
+    if (text.empty()) return text;
+    auto where = parse_switch_listener(text, peers);
+    if (!where) {
+        listen->reject(where.error().message);
+        return {};
+    }
+    link.listen = *std::move(where);
+    return text;
+}
+
+SwitchLink read_switch_link(const YamlMap& map) {
+    SwitchLink link;
+    if (const auto dialect = map.get("dialect")) {
+        link.dialect = dialect->string();
+        if (link.dialect != kDetectDialect && fmapi::find_dialect(link.dialect) == nullptr)
+            dialect->reject(fmt::format("\"{}\" is none of {}, {}", link.dialect, kDetectDialect,
+                                        fmapi::dialect_names()));
+    }
+    if (const auto in_flight = map.get("in_flight"))
+        link.in_flight = static_cast<std::size_t>(in_flight->integer(1, kMostInFlight));
+    if (const auto eid = map.get("eid")) link.eid = static_cast<std::uint8_t>(eid->integer(8, 254));
+    return link;
+}
+
 std::set<std::string> read_switches(const YamlValue& value, AppConfig& config) {
     std::set<std::string> names;
     std::set<std::string> addresses;
     for (const YamlValue& entry : value.list()) {
         const YamlMap map = entry.map();
         const YamlValue name = map.require("name");
-        const YamlValue address = map.require("address");
-        ManagerSwitch item{SwitchId(name.name()), address.string()};
+        SwitchLink link = read_switch_link(map);
+        ManagerSwitch item{SwitchId(name.name()), read_switch_place(map, link)};
         if (!item.id.value.empty() && !names.insert(item.id.value).second)
             name.reject(fmt::format("another switch is already named {}", item.id.value));
-        if (const std::string mistake = switch_address_mistake(item.address);
-            !item.address.empty() && !mistake.empty())
-            address.reject(mistake);
-        else if (!item.address.empty() && !addresses.insert(item.address).second)
-            address.reject(fmt::format("another switch already has the address {}", item.address));
+        if (!item.address.empty() && !addresses.insert(item.address).second)
+            map.require(map.get("listen") ? "listen" : "address")
+                .reject(fmt::format("another switch already has the address {}", item.address));
+        config.links[item.id] = std::move(link);
         config.manager.switches.push_back(std::move(item));
     }
     if (value.is_list() && names.empty() && config.manager.switches.empty())

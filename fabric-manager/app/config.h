@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,8 +15,17 @@
 #include "common/log/log.h"
 #include "fabric-manager/app/security_config.h"
 #include "fabric-manager/engine/manager.h"
+#include "fabric-manager/fmapi/listening_transport.h"
 
 namespace memtide::fm {
+
+// How the FM API of one switch is reached.
+struct SwitchLink {
+    std::optional<SwitchListener> listen;  // the switch connects; otherwise its address in ManagerSwitch
+    std::string dialect = "detect";        // or a name of common/fmapi/dialect.h
+    std::optional<std::size_t> in_flight;  // otherwise the dialect's
+    std::optional<std::uint8_t> eid;       // MCTP endpoint id that the switch is given
+};
 
 // What config/fabric-manager.yaml says; every default stands in that file.
 struct AppConfig {
@@ -24,6 +35,7 @@ struct AppConfig {
     log::Level log_level = log::Level::kInfo;
     log::Format log_format = log::Format::kText;
     ManagerConfig manager;
+    std::map<SwitchId, SwitchLink> links;  // of manager.switches
     http::ServerLimits http;
     SecurityConfig security;
     Milliseconds connect_timeout{2'000};  // of the FM API clients

@@ -58,7 +58,13 @@ Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const A
     FmApiClients clients;
     for (const ManagerSwitch& item : config.manager.switches) {
         ClientOptions options;
+        const SwitchLink& link = config.links.at(item.id);
         options.address = item.address;
+        options.listen = link.listen;
+        options.dialect = link.dialect;
+        options.in_flight = link.in_flight;
+        options.assign_endpoint = link.eid.has_value();
+        options.switch_endpoint = link.eid.value_or(0);
         options.connect_timeout = config.connect_timeout;
         options.command_timeout = config.command_timeout;
         options.observer = round_trip_meter(metrics, item.id);

@@ -101,6 +101,8 @@ void Core::set_up_or_down(const SwitchId& id, const Result<>& read) {
     const bool first = !std::exchange(state.tried, true);
     if (read) {
         inventory_.switch_up(id, now());
+        DialectInUse dialect = state.client->dialect();
+        inventory_.switch_speaks(id, std::move(dialect.name), dialect.detected, dialect.in_flight);
         Event up = switch_event("switch.up", id, std::nullopt, "", "it answers at " + before.address);
         if (!before.up && first) emit(std::move(up));
         if (!before.up && !first) tell_change({.switch_id = id}, std::move(up));

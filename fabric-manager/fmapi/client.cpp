@@ -7,6 +7,7 @@
 
 #include "fabric-manager/fmapi/address.h"
 #include "fabric-manager/fmapi/session.h"
+#include "fabric-manager/fmapi/transport.h"
 #include "fabric-manager/fmapi/tunnel.h"
 
 namespace memtide::fm {
@@ -25,6 +26,20 @@ struct Outcome {
     Payload payload;
 };
 
+// Whether it is asked again over a new connection by itself. What changes allocations is not: behind a new
+// connection there may be another state of things, which the caller has to look at first.
+template <typename Command>
+constexpr bool is_repeated() {
+    return Command::kTraits.repeatable && Command::kOpcode != Opcode::kSetLdAllocations;
+}
+
+// Some switches leave the two subsystem ids out of Identify.
+void widen_identify(fmapi::Payload& payload) {
+    constexpr std::size_t kWithoutSubsystem = 14;
+    constexpr std::size_t kSubsystemAt = 4;
+    if (payload.size() == kWithoutSubsystem) payload.insert(payload.begin() + kSubsystemAt, 4, std::byte{0});
+}
+
 std::string describe(Opcode opcode, const Target& target) {
     return fmt::format("{} to {}", fmapi::to_string(opcode), to_string(target));
 }
@@ -35,22 +50,25 @@ Call<Outcome<typename Command::Response>> call(std::shared_ptr<Session> session,
                                                typename Command::Request request,
                                                typename Command::Response expected = {},
                                                std::optional<std::uint64_t> connection = std::nullopt) {
-    const std::string what = describe(Command::kOpcode, target);
-    fmapi::Payload encoded = fmapi::encode(request);
-    const auto answer =
-        co_await exchange_with(session, target, Command::kOpcode, std::move(encoded), connection);
-    if (!answer) co_return std::unexpected(Error(answer.error()).with_context(what));
+    Ask asked{.opcode = Command::kOpcode,
+              .payload = fmapi::encode(request),
+              .repeatable = is_repeated<Command>(),
+              .connection = connection};
+    auto answer = co_await exchange_with(session, target, std::move(asked));
+    const auto what = [&] { return describe(Command::kOpcode, target); };
+    if (!answer) co_return std::unexpected(Error(answer.error()).with_context(what()));
+    if constexpr (Command::kOpcode == Opcode::kIdentify) widen_identify(answer->payload);
     if (answer->return_code == ReturnCode::kBackgroundStarted)
         co_return Outcome<typename Command::Response>{Completion::kInBackground, std::move(expected)};
     if (answer->return_code != ReturnCode::kSuccess)
         co_return fail(
             error_code_of(answer->return_code),
-            fmt::format("switch at {}: {}: {}", session->address(), what, to_string(answer->return_code)));
+            fmt::format("switch at {}: {}: {}", session->address(), what(), to_string(answer->return_code)));
     auto payload = fmapi::decode<typename Command::Response>(answer->payload, std::move(expected));
     if (!payload)
         co_return std::unexpected(
             std::move(payload.error())
-                .with_context(fmt::format("switch at {}: {}", session->address(), what)));
+                .with_context(fmt::format("switch at {}: {}", session->address(), what())));
     co_return Outcome<typename Command::Response>{Completion::kDone, std::move(*payload)};
 }
 
@@ -174,11 +192,10 @@ Call<fmapi::GetMultiHeadedInfoResponse> ask_part_of_ld_map(std::shared_ptr<Sessi
                                                            std::uint8_t port, std::uint8_t first_ld) {
     fmapi::GetMultiHeadedInfoRequest request;
     request.first_ld = first_ld;
-    fmapi::Payload encoded = fmapi::encode(request);
+    Ask asked{.opcode = Opcode::kGetMultiHeadedInfo, .payload = fmapi::encode(request), .repeatable = true};
     const Target target = Target::device(port);
     const std::string what = describe(Opcode::kGetMultiHeadedInfo, target);
-    const auto answer = co_await exchange_with(session, target, Opcode::kGetMultiHeadedInfo,
-                                               std::move(encoded), std::nullopt);
+    const auto answer = co_await exchange_with(session, target, std::move(asked));
     if (!answer && answer.error().code == ErrorCode::kProtocol)
         co_return fail(ErrorCode::kInvalidArgument, what + " is not answered: " + answer.error().message);
     if (!answer) co_return std::unexpected(Error(answer.error()).with_context(what));
@@ -303,6 +320,7 @@ class SwitchClient final : public FmApiClient {
     }
     Call<Completion> sanitize(Target target) override { return start<fmapi::Sanitize>(session_, target); }
     [[nodiscard]] std::uint64_t connections() const override { return session_->connections(); }
+    [[nodiscard]] DialectInUse dialect() const override { return session_->dialect(); }
     void close() override { session_->close(); }
 
   private:
@@ -319,10 +337,19 @@ std::string to_string(const Target& target) {
 
 Result<std::unique_ptr<FmApiClient>> make_fm_api_client(boost::asio::any_io_executor executor,
                                                         ClientOptions options) {
-    auto address = parse_switch_address(options.address);
-    if (!address) return std::unexpected(std::move(address.error()));
+    std::unique_ptr<Transport> transport;
+    if (options.listen) {
+        auto listening = listen_for_switch(executor, *options.listen);
+        if (!listening) return std::unexpected(std::move(listening.error()));
+        transport = *std::move(listening);
+    } else {
+        const auto address = parse_switch_address(options.address);
+        if (!address) return std::unexpected(address.error());
+        transport = make_transport(executor, *address);
+    }
+    if (options.in_flight) options.in_flight = std::clamp<std::size_t>(*options.in_flight, 1, kMostInFlight);
     return std::make_unique<SwitchClient>(
-        std::make_shared<Session>(std::move(executor), std::move(*address), std::move(options)));
+        std::make_shared<Session>(std::move(executor), std::move(transport), std::move(options)));
 }
 
 }  // namespace memtide::fm

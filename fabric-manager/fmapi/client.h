@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -13,6 +14,7 @@
 
 #include "common/base/error.h"
 #include "common/fmapi/commands.h"
+#include "fabric-manager/fmapi/listening_transport.h"
 
 namespace memtide::fm {
 
@@ -37,12 +39,20 @@ enum class Completion {
     kInBackground,  // it has begun; background_status() says how it goes
 };
 
+struct DialectInUse {
+    std::string name;           // see common/fmapi/dialect.h
+    bool detected = false;      // from the switch's own answers, not by configuration
+    std::size_t in_flight = 1;  // commands that are sent before the first is answered
+};
+
 template <typename T>
 using Call = boost::asio::awaitable<Result<T>>;
 
 // What the fabric manager asks of one switch and the devices behind it. The engine is tested with a fake.
 //
-// Every call ends: with an answer, or within the command timeout (times two when it has to connect first).
+// Every call ends: with an answer, or within the command timeout (plus that of connecting when it has to, and
+// a few seconds when the switch's dialect has to be found out). A command that may be repeated (its Traits)
+// and whose connection broke is sent once more over a new one.
 // Errors name the command and the target:
 //   * kUnavailable: cannot connect, or the connection broke; whether the command was carried out is not known
 //   * kTimeout: no answer in time; whether the command was carried out is not known
@@ -51,7 +61,7 @@ using Call = boost::asio::awaitable<Result<T>>;
 //   * kInvalidArgument, kExhausted, kIo, ...: other return codes, see fmapi::error_code_of
 //   * kCancelled: the calling coroutine was cancelled
 // Not thread safe: call from coroutines on the executor (or strand) the client was made with. Calls may
-// overlap; they are sent one after the other, in the order they were made.
+// overlap; they are sent in the order they were made, each as soon as the switch takes one more.
 class FmApiClient {
   public:
     virtual ~FmApiClient() = default;
@@ -109,6 +119,8 @@ class FmApiClient {
 
     // How many connections have been opened so far; the number of the present one.
     [[nodiscard]] virtual std::uint64_t connections() const = 0;
+    // How the switch is spoken to; its name is empty until that is known.
+    [[nodiscard]] virtual DialectInUse dialect() const { return {}; }
     // Drops the connection; the next call opens a new one. Commands in flight end with kCancelled.
     virtual void close() = 0;
 };
@@ -118,17 +130,25 @@ using RoundTripObserver =
     std::function<void(fmapi::Opcode opcode, std::chrono::nanoseconds took, bool answered)>;
 
 struct ClientOptions {
-    std::string address;  // "tcp://host:port" or "unix:///path"
+    std::string address;  // as parse_switch_address() reads it; of a switch that connects, for messages only
+    std::optional<SwitchListener> listen = {};  // the switch connects to the manager, here
     std::chrono::milliseconds connect_timeout{2000};
     std::chrono::milliseconds command_timeout{2000};
     // Endpoint ids for the MCTP header; 0 suits a point-to-point stream.
     std::uint8_t own_endpoint = 0;
     std::uint8_t switch_endpoint = 0;
+    bool assign_endpoint = false;  // the switch is told its id at the start of a connection
+    // A name of common/fmapi/dialect.h; any other text: found out at each connection.
+    std::string dialect = "spec";
+    std::optional<std::size_t> in_flight = {};  // 1 to 64; otherwise the dialect's
+    unsigned repetitions = 1;                   // of a repeatable command whose connection broke
     RoundTripObserver observer = {};
 };
+inline constexpr std::string_view kDetectDialect = "detect";
+inline constexpr std::size_t kMostInFlight = 64;
 
 // A client that connects when it is first used, and again whenever it has to. Fails with kInvalidArgument on
-// an address it cannot read.
+// an address it cannot read, with kAlreadyExists, kPermission or kIo when it cannot listen.
 Result<std::unique_ptr<FmApiClient>> make_fm_api_client(boost::asio::any_io_executor executor,
                                                         ClientOptions options);
 

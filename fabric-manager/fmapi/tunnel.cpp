@@ -66,11 +66,12 @@ Result<Message> unwrap(const Target& target, const Message& request, Message ans
 }
 
 boost::asio::awaitable<Result<Message>> exchange_with(std::shared_ptr<Session> session, Target target,
-                                                      Opcode opcode, fmapi::Payload payload,
-                                                      std::optional<std::uint64_t> connection) {
-    const Message request = fmapi::make_request(opcode, kInnerTag, std::move(payload));
+                                                      Ask ask) {
+    const Message request = fmapi::make_request(ask.opcode, kInnerTag, std::move(ask.payload));
     Message outer = wrap(target, request);
-    auto answer = co_await Session::exchange(session, outer.opcode, std::move(outer.payload), connection);
+    ask.opcode = outer.opcode;
+    ask.payload = std::move(outer.payload);
+    auto answer = co_await Session::exchange(session, std::move(ask));
     if (!answer) co_return std::unexpected(std::move(answer.error()));
     auto inside = unwrap(target, request, std::move(*answer));
     if (!inside)

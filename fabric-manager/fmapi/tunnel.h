@@ -23,8 +23,7 @@ fmapi::Message wrap(const Target& target, fmapi::Message request);
 Result<fmapi::Message> unwrap(const Target& target, const fmapi::Message& request, fmapi::Message answer);
 
 // Session::exchange with a target.
-boost::asio::awaitable<Result<fmapi::Message>> exchange_with(
-    std::shared_ptr<Session> session, Target target, fmapi::Opcode opcode, fmapi::Payload payload,
-    std::optional<std::uint64_t> connection = std::nullopt);
+boost::asio::awaitable<Result<fmapi::Message>> exchange_with(std::shared_ptr<Session> session, Target target,
+                                                             Ask ask);
 
 }  // namespace memtide::fm

@@ -32,11 +32,12 @@ class TurnQueue {
 
     // So many have a turn at a time; at least one.
     explicit TurnQueue(boost::asio::any_io_executor executor, std::size_t turns = 1)
-        : executor_(std::move(executor)), left_(turns == 0 ? 1 : turns) {}
+        : executor_(std::move(executor)), turns_(turns == 0 ? 1 : turns), left_(turns_) {}
     TurnQueue(const TurnQueue&) = delete;
     TurnQueue& operator=(const TurnQueue&) = delete;
 
     boost::asio::awaitable<Turn> take();
+    [[nodiscard]] std::size_t turns() const { return turns_; }
 
   private:
     struct Waiter;
@@ -45,6 +46,7 @@ class TurnQueue {
     void pass_on();
 
     boost::asio::any_io_executor executor_;
+    std::size_t turns_;
     std::size_t left_;
     std::deque<std::shared_ptr<Waiter>> waiters_;
 };

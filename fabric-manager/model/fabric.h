@@ -69,10 +69,13 @@ struct Vcs {
 
 struct Switch {
     SwitchId id;
-    std::string address;       // "tcp://127.0.0.1:2650"
-    bool up = false;           // answered the last time it was asked
-    bool inventoried = false;  // what follows has been read at least once
-    std::string error;         // why it is not up
+    std::string address;            // "tcp://127.0.0.1:2650"
+    bool up = false;                // answered the last time it was asked
+    bool inventoried = false;       // what follows has been read at least once
+    std::string error;              // why it is not up
+    std::string dialect;            // of the FM API as it speaks it; empty until that is known
+    bool dialect_detected = false;  // from its answers, not by configuration
+    std::size_t in_flight = 1;      // commands that it is sent before it has answered the first
     std::string held;  // why nothing new is placed behind it, while it comes and goes; empty otherwise
     std::optional<Time> last_seen;
     std::vector<Port> ports;

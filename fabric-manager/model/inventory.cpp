@@ -157,6 +157,13 @@ void Inventory::switch_up(const SwitchId& id, Time now) {
     entry.last_seen = now;
 }
 
+void Inventory::switch_speaks(const SwitchId& id, std::string dialect, bool detected, std::size_t in_flight) {
+    Switch& entry = switches_[id];
+    entry.dialect = std::move(dialect);
+    entry.dialect_detected = detected;
+    entry.in_flight = in_flight;
+}
+
 void Inventory::switch_down(const SwitchId& id, std::string error) {
     Switch& entry = switches_[id];
     if (entry.up) forget_sums(id);

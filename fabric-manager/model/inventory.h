@@ -73,6 +73,7 @@ class Inventory {
     void device_gone(const SwitchId& id, std::uint8_t port);
     void switch_up(const SwitchId& id, Time now);
     void switch_down(const SwitchId& id, std::string error);
+    void switch_speaks(const SwitchId& id, std::string dialect, bool detected, std::size_t in_flight);
 
     // --- What the manager does ---
     // Gives LD, vPPB and the LDs of the carve to the part; repeating a claim is fine. Fails with kConflict

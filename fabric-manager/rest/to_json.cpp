@@ -370,6 +370,16 @@ json::object to_json(const TenantStatus& tenant) {
             {"hosts", std::move(hosts)}};
 }
 
+namespace {
+
+json::value dialect_json(const Switch& item) {
+    if (item.dialect.empty()) return nullptr;
+    return json::object{
+        {"name", item.dialect}, {"detected", item.dialect_detected}, {"in_flight", item.in_flight}};
+}
+
+}  // namespace
+
 json::object to_json(const Switch& item) {
     return {{"name", item.id.value},
             {"address", item.address},
@@ -377,6 +387,7 @@ json::object to_json(const Switch& item) {
             {"inventoried", item.inventoried},
             {"error", text_or_null(item.error)},
             {"held", text_or_null(item.held)},
+            {"dialect", dialect_json(item)},
             {"last_seen", time_or_null(item.last_seen)},
             {"ports", array_of(item.ports, port_json)},
             {"vcss", array_of(item.vcss, vcs_json)}};

@@ -29,9 +29,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(SwitchAddress, ReadsTcpAndUnix) {
-    EXPECT_EQ(*parse_switch_address("tcp://switch0:2650"), (SwitchAddress{"switch0", "2650", ""}));
-    EXPECT_EQ(*parse_switch_address("tcp://[::1]:2650"), (SwitchAddress{"::1", "2650", ""}));
-    EXPECT_EQ(*parse_switch_address("unix:///run/s.sock"), (SwitchAddress{"", "", "/run/s.sock"}));
+    EXPECT_EQ(*parse_switch_address("tcp://switch0:2650"),
+              (SwitchAddress{.host = "switch0", .port = "2650"}));
+    EXPECT_EQ(*parse_switch_address("tcp://[::1]:2650"), (SwitchAddress{.host = "::1", .port = "2650"}));
+    EXPECT_EQ(*parse_switch_address("unix:///run/s.sock"), (SwitchAddress{.path = "/run/s.sock"}));
 }
 
 TEST(SwitchAddress, RefusesWhatItCannotConnectTo) {

@@ -72,12 +72,12 @@ void run(boost::asio::io_context& io, std::function<boost::asio::awaitable<void>
 // Timeouts that never pass in a test that expects success.
 inline ClientOptions patient(const Peer& peer) {
     using namespace std::chrono_literals;
-    return {.address = peer.address(), .connect_timeout = 30s, .command_timeout = 30s};
+    return {.address = peer.address(), .connect_timeout = 30s, .command_timeout = 30s, .repetitions = 0};
 }
 // For tests that expect no answer.
 inline ClientOptions impatient(const Peer& peer) {
     using namespace std::chrono_literals;
-    return {.address = peer.address(), .connect_timeout = 30s, .command_timeout = 100ms};
+    return {.address = peer.address(), .connect_timeout = 30s, .command_timeout = 100ms, .repetitions = 0};
 }
 
 }  // namespace memtide::fm::test

@@ -20,12 +20,15 @@ Outcome identify_switch(const SwitchContext& context, const fmapi::NoPayload&) {
     fmapi::IdentifySwitchDeviceResponse response;
     response.ingress_port = kManagementPort;
     response.physical_ports = static_cast<std::uint8_t>(model.ports.size());
-    response.vcss = static_cast<std::uint8_t>(model.vcss.size());
+    response.vcss = static_cast<std::uint8_t>(std::ranges::count(model.vcss, true, &Vcs::exists));
     for (const Port& port : model.ports) response.active_ports.set(port.config.id);
     for (const Vcs& vcs : model.vcss) {
+        if (!vcs.exists) continue;
         response.active_vcss.set(vcs.config.id);
         response.total_vppbs = static_cast<std::uint16_t>(response.total_vppbs + vcs.vppbs.size());
-        const auto bound = std::ranges::count(vcs.vppbs, VirtualBridge::State::kBound, &VirtualBridge::state);
+        const auto bound = std::ranges::count_if(vcs.vppbs, [](const VirtualBridge& bridge) {
+            return (bridge.pid ? bridge.pid->state : bridge.state) == VirtualBridge::State::kBound;
+        });
         response.bound_vppbs = static_cast<std::uint16_t>(response.bound_vppbs + bound);
     }
     response.hdm_decoders = 1;

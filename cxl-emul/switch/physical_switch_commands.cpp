@@ -114,7 +114,8 @@ fmapi::PhysicalPort port_state(const SwitchModel& model, std::uint8_t id) {
     }
     const Port& port = model.ports[*index];
     const auto device_index = reachable_device(port);
-    const bool present = port.config.host || device_index;
+    const bool has_switch = port.config.cascade && port.device_link_up && port.device_plugged;
+    const bool present = port.config.host || device_index || has_switch;
     const bool link_up = !port.perst_asserted && (port.config.host ? port.host_link_up : present);
     state.config_state = config_state(model, port);
     state.supported_cxl_modes = kCxl20Mode;
@@ -129,6 +130,8 @@ fmapi::PhysicalPort port_state(const SwitchModel& model, std::uint8_t id) {
     }
     state.link_flags = static_cast<std::uint16_t>((present ? fmapi::kLinkPresent : 0) |
                                                   (port.perst_asserted ? fmapi::kLinkPerstAsserted : 0));
+    // There is no code for a switch: like QEMU's, the port shows the PCIe device that its upstream port is.
+    if (has_switch) state.device_type = fmapi::ConnectedDeviceType::kPcie;
     if (device_index) {
         const Device& device = model.devices[*device_index];
         state.device_type =

@@ -35,6 +35,10 @@ PortConfig read_port(const YamlMap& map) {
         port.head = static_cast<std::uint8_t>(head->integer(0, kMaxHeads - 1));
         if (!port.device) head->reject("only a port with a multi-headed device has this");
     }
+    if (const auto below = map.get("switch")) {
+        port.cascade = {SwitchId(below->name()), read_id(map.require("upstream_port"))};
+        if (port.host || port.device) below->reject("a port has a host, a device or a switch");
+    }
     return port;
 }
 

@@ -19,12 +19,21 @@ namespace memtide::emul {
 inline constexpr unsigned kMaxLds = 16;  // of an MLD (CXL 3.1, 2.4)
 inline constexpr unsigned kMaxHeads = 16;
 
-// A physical port: upstream when it has a host, downstream when it has a device or neither (an empty slot).
+// The other end of a cable between two switches: a switch and its upstream port there, which the host of that
+// port reaches through the upper switch.
+struct CascadeConfig {
+    SwitchId below;
+    std::uint8_t upstream_port = 0;
+};
+
+// A physical port: upstream when it has a host, downstream when it has a device, a switch or neither (an empty
+// slot).
 struct PortConfig {
     std::uint8_t id = 0;
     std::optional<HostId> host;
     std::optional<DeviceId> device;
     std::uint8_t head = 0;  // of a multi-headed device: which of its heads is here
+    std::optional<CascadeConfig> cascade = std::nullopt;
 };
 
 struct VcsConfig {

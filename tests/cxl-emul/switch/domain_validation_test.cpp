@@ -25,7 +25,7 @@ TEST(DomainValidation, EveryVcsShowsTheValueOfTheSwitch) {
     InProcess fabric;
     EXPECT_EQ(fabric.code<fmapi::SetDomainValidationSv>(secret(7)), ReturnCode::kSuccess);
     EXPECT_EQ(fabric.get<fmapi::GetDomainValidationSvState>().state, DomainValidationState::kSet);
-    for (const std::uint8_t vcs : {0, 1}) {
+    for (const std::uint8_t vcs : {std::uint8_t{0}, std::uint8_t{1}}) {
         EXPECT_EQ(fabric.get<fmapi::GetVcsDomainValidationSvState>({vcs}).state, DomainValidationState::kSet);
         EXPECT_EQ(fabric.get<fmapi::GetDomainValidationSv>({vcs}), secret(7));
     }

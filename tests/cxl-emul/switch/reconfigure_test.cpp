@@ -15,9 +15,10 @@ class Reconfigure : public ::testing::Test {
   protected:
     InProcess fabric_;
 
-    ErrorCode error(const VcsChange& change) {
+    std::optional<ErrorCode> error(const VcsChange& change) {
         const auto done = reconfigure(fabric_.model(), change);
-        return done ? ErrorCode{} : done.error().code;
+        if (done) return std::nullopt;
+        return done.error().code;
     }
     bool succeeds(const VcsChange& change) { return reconfigure(fabric_.model(), change).has_value(); }
     fmapi::VirtualSwitch vcs(std::uint8_t id) {

@@ -1,39 +1,19 @@
 #include "cli/fmapi/arguments.h"
 
-#include <charconv>
-#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 
-#include "common/base/bytes.h"
 #include "common/json/json.h"
 
 namespace memtide::cli {
 namespace {
 
-std::optional<std::uint64_t> number(std::string_view text) {
-    const bool is_hex = text.starts_with("0x") || text.starts_with("0X");
-    const std::string_view digits = is_hex ? text.substr(2) : text;
-    std::uint64_t value = 0;
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), value, is_hex ? 16 : 10);
-    if (error == std::errc{} && end == digits.data() + digits.size()) return value;
-    if (!text.ends_with('B')) return std::nullopt;  // parse_bytes takes bare numbers, too
-    const auto size = parse_bytes(text);
-    return size ? std::optional(size->value) : std::nullopt;
-}
-
-boost::json::value scalar(std::string_view text) {
-    if (const auto value = number(text)) return *value;
-    return boost::json::string(text);
-}
-
 boost::json::array list(std::string_view text) {
     boost::json::array items;
     while (true) {
         const auto comma = text.find(',');
-        items.push_back(scalar(text.substr(0, comma)));
+        items.push_back(boost::json::string(text.substr(0, comma)));
         if (comma == std::string_view::npos) return items;
         text.remove_prefix(comma + 1);
     }
@@ -42,7 +22,7 @@ boost::json::array list(std::string_view text) {
 Result<boost::json::value> value_of(std::string_view text) {
     if (text.starts_with('[') || text.starts_with('{')) return json::parse(text);
     if (text.find(',') != std::string_view::npos) return list(text);
-    return scalar(text);
+    return boost::json::string(text);
 }
 
 // Where "a.b" puts its value: in an object "a" that is made when it is not there yet.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <concepts>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -88,18 +90,32 @@ void field_to_json(boost::json::object& object, const T& value, const ListField<
     object[f.name] = member_to_json(value.*f.list);
 }
 
+std::string number_expected(std::uint64_t largest);
+// "42", "0x2a", "256MiB".
+std::optional<std::uint64_t> parse_number(std::string_view text);
+
 template <typename Member>
 Member integer_from_json(const json::Value& value, std::size_t width) {
-    if constexpr (std::signed_integral<Member>)
+    if constexpr (std::signed_integral<Member>) {
         return value.integer<Member>();
-    else
-        return static_cast<Member>(value.integer<std::uint64_t>(0, ~std::uint64_t{0} >> (64 - 8 * width)));
+    } else {
+        const std::uint64_t largest = ~std::uint64_t{0} >> (64 - 8 * width);
+        if (!value.is_string()) return static_cast<Member>(value.integer<std::uint64_t>(0, largest));
+        const auto number = parse_number(value.string());
+        if (!number || *number > largest) value.reject(number_expected(largest));
+        return static_cast<Member>(number.value_or(0));
+    }
+}
+
+inline std::vector<json::Value> elements(const json::Value& value) {
+    if (value.is_string() || value.is_number()) return {value};
+    return value.list();
 }
 
 template <typename Member>
 void member_from_json(const json::Value& value, Member& into, std::size_t width) {
     if constexpr (std::same_as<Member, IdBitmap>) {
-        for (const json::Value& id : value.list(256)) into.set(id.integer<std::uint8_t>());
+        for (const json::Value& id : elements(value)) into.set(integer_from_json<std::uint8_t>(id, 1));
     } else if constexpr (std::is_enum_v<Member>) {
         if (!value.is_string()) {
             into = static_cast<Member>(integer_from_json<std::underlying_type_t<Member>>(value, width));
@@ -108,7 +124,10 @@ void member_from_json(const json::Value& value, Member& into, std::size_t width)
         const std::string name = value.string();
         const auto& names = kValueNames<Member>;
         const auto row = std::ranges::find(names, name, &ValueName::name);
-        if (row == names.end())
+        if (const auto number = parse_number(name);
+            row == names.end() && number && *number >> (8 * width - 1) >> 1 == 0)
+            into = static_cast<Member>(*number);
+        else if (row == names.end())
             value.reject("must be a number" +
                          (names.empty() ? std::string() : ", or one of " + known_names<Member>()));
         else
@@ -130,7 +149,7 @@ void member_from_json(const json::Value& value, Member& into, std::size_t width)
                                    [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
     } else {
         static_assert(List<Member>);
-        for (const json::Value& element : value.list())
+        for (const json::Value& element : elements(value))
             member_from_json(element, into.emplace_back(), member_size<typename Member::value_type>());
     }
 }

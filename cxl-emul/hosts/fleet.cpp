@@ -222,6 +222,14 @@ asio::awaitable<void> Fleet::turn_on(SwitchPlace& place) {
     if (stopped_) place.life->stop();
 }
 
+Result<Switch*> Fleet::running_switch(const SwitchId& id) const {
+    const auto found = switches_.find(id);
+    if (found == switches_.end()) return fail(ErrorCode::kNotFound, "no switch named " + id.value);
+    Switch* const running = found->second.life->running();
+    if (running == nullptr) return fail(ErrorCode::kConflict, id.value + " is off");
+    return running;
+}
+
 Result<> Fleet::power_off(const SwitchId& id, Duration lasts) {
     const auto found = switches_.find(id);
     if (found == switches_.end()) return fail(ErrorCode::kNotFound, "no switch named " + id.value);

@@ -57,6 +57,9 @@ class Fleet {
     [[nodiscard]] FleetCounts counts() const;
     [[nodiscard]] const Host* host(const HostId& id) const;
 
+    // kNotFound when there is none, kConflict while it has no power. Not to be kept over an await.
+    [[nodiscard]] Result<Switch*> running_switch(const SwitchId& id) const;
+
     using Duration = std::optional<std::chrono::microseconds>;  // nullopt: until it is ended
     // kNotFound when there is no such host, switch or device; kConflict for a wrong certificate where none is
     // shown. A fault that is begun again lasts as long as the last time says.

@@ -28,6 +28,8 @@ class SwitchLife {
     boost::asio::awaitable<void> power_off();
     void stop();
 
+    // Null while it has no power.
+    [[nodiscard]] Switch* running() const { return running_.get(); }
     [[nodiscard]] bool is_on() const { return running_ != nullptr; }
     [[nodiscard]] const SwitchConfig& config() const { return config_; }
     [[nodiscard]] const std::vector<std::shared_ptr<MemoryMedia>>& media() const { return media_; }

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "common/fmapi/commands.h"
@@ -39,6 +38,7 @@ struct DeviceContext {  // the FM-owned LD of an MLD, or what a head of a multi-
     SwitchModel& model;
     std::size_t index;
     std::uint8_t head = 0;
+    bool is_pool = false;  // the LD pool CCI of a multi-headed device
     [[nodiscard]] Device& device() const { return model.devices[index]; }
     [[nodiscard]] Component& component() const { return device(); }
 };
@@ -57,13 +57,13 @@ struct Row {
     Outcome (*run)(const Context&, std::span<const std::byte>);
 };
 
-// Whether the payload is what `request` is encoded as, no byte more or less.
+// Whether the payload is what `request` is encoded as, no byte more, and none less but the fields of an optional
+// tail, which managers of an older revision do not send.
 template <fmapi::Described Request>
 bool has_exact_length(const Request& request, std::span<const std::byte> payload) {
-    // CXL 2.0 managers ask for all allocations with an empty payload.
-    if constexpr (std::is_same_v<Request, fmapi::GetLdAllocationsRequest>)
-        if (payload.empty()) return true;
-    return fmapi::encode(request).size() == payload.size();
+    const std::size_t whole = fmapi::encode(request).size();
+    return payload.size() == whole ||
+           (payload.size() < whole && fmapi::is_optional_tail<Request>(whole - payload.size()));
 }
 
 // row<fmapi::BindVppb, bind>(), where `Outcome bind(const SwitchContext&, const fmapi::BindVppbRequest&)`.
@@ -112,13 +112,28 @@ Outcome tunnel(const fmapi::TunnelRequest& request, Target&& target) {
 }
 
 // The tables, by file.
+std::span<const Row<SwitchContext>> domain_validation_commands();
 std::span<const Row<SwitchContext>> event_commands();
+std::span<const Row<SwitchContext>> mld_port_commands();
+std::span<const Row<SwitchContext>> pbr_commands();
 std::span<const Row<SwitchContext>> physical_switch_commands();
 std::span<const Row<SwitchContext>> virtual_switch_commands();
 
 // Of a multi-headed device, for the table of devices.
 Outcome multi_headed_info(const DeviceContext& context, const fmapi::GetMultiHeadedInfoRequest& request);
 Outcome head_info(const DeviceContext& context, const fmapi::GetHeadInfoRequest& request);
+
+// Quality of service, for the tables of MLDs.
+Outcome qos_control(const DeviceContext& context, const fmapi::NoPayload& request);
+Outcome set_qos_control(const DeviceContext& context, const fmapi::QosControl& request);
+Outcome qos_status(const DeviceContext& context, const fmapi::NoPayload& request);
+Outcome allocated_bandwidth(const DeviceContext& context, const fmapi::QosFractionsRequest& request);
+Outcome set_allocated_bandwidth(const DeviceContext& context, const fmapi::QosFractions& request);
+Outcome bandwidth_limit(const DeviceContext& context, const fmapi::QosFractionsRequest& request);
+Outcome set_bandwidth_limit(const DeviceContext& context, const fmapi::QosFractions& request);
+
+// The vPPB with these ids.
+std::optional<VppbId> find_vppb(const SwitchModel& model, std::uint8_t vcs, std::uint8_t vppb);
 
 // The FM-owned LD of an MLD or a head, an LD or an SLD.
 Answer handle_device(const DeviceContext& context, fmapi::MctpType type, const fmapi::Message& request);

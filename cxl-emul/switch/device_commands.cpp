@@ -46,7 +46,8 @@ Outcome ld_info(const DeviceContext& context, const fmapi::NoPayload&) {
     const Device& device = context.device();
     return done(fmapi::GetLdInfoResponse{.memory_size = device.config.size.value,
                                          .ld_count = static_cast<std::uint16_t>(device.lds.size()),
-                                         .qos_telemetry = 0});
+                                         .qos_telemetry = fmapi::kEgressPortCongestion |
+                                                          fmapi::kTemporaryThroughputReduction});
 }
 
 fmapi::LdGranularity granularity_of(const Device& device) {
@@ -106,30 +107,46 @@ Outcome set_allocations(const DeviceContext& context, const fmapi::SetLdAllocati
     return done(request);
 }
 
-Outcome tunnel_to_ld(const DeviceContext& context, const fmapi::TunnelRequest& request) {
-    if (request.target != fmapi::TunnelTarget::kLd || request.id >= context.device().lds.size() ||
-        !context.device().config.is_at_head(request.id, context.head))
-        return refuse(ReturnCode::kInvalidInput);
+// Older managers say kLdPool where CXL 3.1 has kLd. On a device with one head, which has no LD pool,
+// there is no other meaning to it.
+bool means_an_ld(const Device& device, fmapi::TunnelTarget target) {
+    return target == fmapi::TunnelTarget::kLd ||
+           (target == fmapi::TunnelTarget::kLdPool && !device.config.is_multi_headed());
+}
+
+Outcome tunnel_inside(const DeviceContext& context, const fmapi::TunnelRequest& request) {
+    const Device& device = context.device();
+    if (means_an_ld(device, request.target)) {
+        if (request.id >= device.lds.size() || !device.config.is_at_head(request.id, context.head))
+            return refuse(ReturnCode::kInvalidInput);
+        return tunnel(request, [&](fmapi::MctpType type, const fmapi::Message& inner) {
+            return handle_ld({context.model, context.index, request.id}, type, inner);
+        });
+    }
+    if (request.target != fmapi::TunnelTarget::kLdPool) return refuse(ReturnCode::kInvalidInput);
     return tunnel(request, [&](fmapi::MctpType type, const fmapi::Message& inner) {
-        return handle_ld({context.model, context.index, request.id}, type, inner);
+        return handle_device({context.model, context.index, context.head, true}, type, inner);
     });
 }
 
-constexpr Row<DeviceContext> kDeviceRows[] = {
+constexpr Row<DeviceContext> kMldRows[] = {
     row<fmapi::Identify, DeviceContext, identify_device>(),
+    row<fmapi::GetHealthInfo, DeviceContext, device_health>(),
+    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_inside>(),
     row<fmapi::GetLdInfo, DeviceContext, ld_info>(),
     row<fmapi::GetLdAllocations, DeviceContext, get_allocations>(),
     row<fmapi::SetLdAllocations, DeviceContext, set_allocations>(),
-    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
-    row<fmapi::GetHealthInfo, DeviceContext, device_health>(),
+    row<fmapi::GetQosControl, DeviceContext, qos_control>(),
+    row<fmapi::SetQosControl, DeviceContext, set_qos_control>(),
+    row<fmapi::GetQosStatus, DeviceContext, qos_status>(),
+    row<fmapi::GetQosAllocatedBandwidth, DeviceContext, allocated_bandwidth>(),
+    row<fmapi::SetQosAllocatedBandwidth, DeviceContext, set_allocated_bandwidth>(),
+    row<fmapi::GetQosBandwidthLimit, DeviceContext, bandwidth_limit>(),
+    row<fmapi::SetQosBandwidthLimit, DeviceContext, set_bandwidth_limit>(),
 };
-constexpr Row<DeviceContext> kMultiHeadedMldRows[] = {
-    kDeviceRows[0],
-    kDeviceRows[1],
-    kDeviceRows[2],
-    kDeviceRows[3],
-    kDeviceRows[4],
-    kDeviceRows[5],
+
+// What a multi-headed device has beside, through each of its heads and its LD pool CCI.
+constexpr Row<DeviceContext> kHeadRows[] = {
     row<fmapi::GetMultiHeadedInfo, DeviceContext, multi_headed_info>(),
     row<fmapi::GetHeadInfo, DeviceContext, head_info>(),
 };
@@ -140,13 +157,11 @@ Outcome identify_sld_memory(const DeviceContext& context, const fmapi::NoPayload
     const auto ld = ld_of_sld(device, context.head);
     return done(memory_identity(ld ? device.lds[*ld].size : Bytes{}));
 }
-constexpr Row<DeviceContext> kMultiHeadedSldRows[] = {
+constexpr Row<DeviceContext> kSldHeadRows[] = {
     row<fmapi::Identify, DeviceContext, identify_device>(),
-    row<fmapi::IdentifyMemoryDevice, DeviceContext, identify_sld_memory>(),
     row<fmapi::GetHealthInfo, DeviceContext, device_health>(),
-    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
-    row<fmapi::GetMultiHeadedInfo, DeviceContext, multi_headed_info>(),
-    row<fmapi::GetHeadInfo, DeviceContext, head_info>(),
+    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_inside>(),
+    row<fmapi::IdentifyMemoryDevice, DeviceContext, identify_sld_memory>(),
 };
 
 // --- an LD, or an SLD ---
@@ -161,13 +176,20 @@ Outcome identify_memory(const LdContext& context, const fmapi::NoPayload&) {
 
 Outcome ld_health(const LdContext& context, const fmapi::NoPayload&) { return done(context.device().health); }
 
-// A host that has the LD could still be writing: Invalid Security State.
-Outcome sanitize(const LdContext& context, const fmapi::NoPayload&) {
+// A host that has the LD could still be writing: Invalid Security State. Sanitize and Secure Erase differ in
+// what becomes of encryption keys, which there are none of: both leave nothing but zeros.
+Outcome erase(const LdContext& context, fmapi::Opcode opcode) {
     Ld& ld = context.ld();
     if (ld.background.running) return refuse(ReturnCode::kBusy);
     if (ld.size.value == 0) return refuse(ReturnCode::kMediaDisabled);
     if (ld.taken_by) return refuse(ReturnCode::kInvalidSecurityState);
-    return start(ld, fmapi::Opcode::kSanitize, SanitizeOperation{context.device_index, context.index}, true);
+    return start(ld, opcode, SanitizeOperation{context.device_index, context.index}, true);
+}
+Outcome sanitize(const LdContext& context, const fmapi::NoPayload&) {
+    return erase(context, fmapi::Opcode::kSanitize);
+}
+Outcome secure_erase(const LdContext& context, const fmapi::NoPayload&) {
+    return erase(context, fmapi::Opcode::kSecureErase);
 }
 
 // No tunnel: an LD has nothing behind it.
@@ -176,6 +198,7 @@ constexpr Row<LdContext> kLdRows[] = {
     row<fmapi::IdentifyMemoryDevice, LdContext, identify_memory>(),
     row<fmapi::GetHealthInfo, LdContext, ld_health>(),
     row<fmapi::Sanitize, LdContext, sanitize>(),
+    row<fmapi::SecureErase, LdContext, secure_erase>(),
 };
 
 }  // namespace
@@ -184,9 +207,15 @@ Answer handle_device(const DeviceContext& context, fmapi::MctpType, const fmapi:
     // Its CCI commands (type 08h) and its FM API commands (07h) have different opcodes: one table serves
     // both.
     const Device& device = context.device();
-    if (!device.config.is_multi_headed()) return dispatch<DeviceContext>(context, kDeviceRows, request);
-    if (device.is_mld()) return dispatch<DeviceContext>(context, kMultiHeadedMldRows, request);
-    return dispatch<DeviceContext>(context, kMultiHeadedSldRows, request);
+    // A pool's tunnels lead nowhere: it is where one has come to through a tunnel.
+    if (context.is_pool && request.opcode == fmapi::Opcode::kTunnelManagementCommand)
+        return make_answer(context.component(), request, refuse(ReturnCode::kUnsupported));
+    const bool of_heads = std::ranges::find(kHeadRows, request.opcode, &Row<DeviceContext>::opcode) !=
+                          std::end(kHeadRows);
+    if (device.config.is_multi_headed() && of_heads)
+        return dispatch<DeviceContext>(context, kHeadRows, request);
+    if (device.is_mld()) return dispatch<DeviceContext>(context, kMldRows, request);
+    return dispatch<DeviceContext>(context, kSldHeadRows, request);
 }
 
 Answer handle_ld(const LdContext& context, fmapi::MctpType type, const fmapi::Message& request) {

@@ -47,9 +47,36 @@ Outcome set_policy(const SwitchContext& context, const fmapi::MctpEventInterrupt
     return done(fmapi::SetMctpEventInterruptPolicyResponse{context.model.events.notified()});
 }
 
+Outcome get_interrupts(const SwitchContext& context, const fmapi::NoPayload&) {
+    return done(context.model.interrupts);
+}
+
+// What the log interrupts with, as it is read back: the switch has an MSI message for each log. Nothing when
+// the mode is one that does not exist.
+std::optional<std::uint8_t> interrupt_setting(std::uint8_t asked, fmapi::EventLog log) {
+    constexpr std::uint8_t kMsi = 1;
+    const auto mode = static_cast<std::uint8_t>(asked & fmapi::kInterruptModeMask);
+    if (mode == fmapi::kInterruptModeMask) return std::nullopt;
+    const unsigned message = mode == kMsi ? static_cast<unsigned>(log) : 0;
+    return static_cast<std::uint8_t>(mode | message << fmapi::kInterruptMessageNumberShift);
+}
+
+// A switch has no dynamic capacity log: whatever is asked for that one is accepted and not kept.
+Outcome set_interrupts(const SwitchContext& context, const fmapi::EventInterruptPolicy& request) {
+    const auto informational = interrupt_setting(request.informational, fmapi::EventLog::kInformational);
+    const auto warning = interrupt_setting(request.warning, fmapi::EventLog::kWarning);
+    const auto failure = interrupt_setting(request.failure, fmapi::EventLog::kFailure);
+    const auto fatal = interrupt_setting(request.fatal, fmapi::EventLog::kFatal);
+    if (!informational || !warning || !failure || !fatal) return refuse(ReturnCode::kInvalidInput);
+    context.model.interrupts = {*informational, *warning, *failure, *fatal, 0};
+    return done();
+}
+
 constexpr Row<SwitchContext> kEventRows[] = {
     row<fmapi::GetEventRecords, SwitchContext, get_records>(),
     row<fmapi::ClearEventRecords, SwitchContext, clear_records>(),
+    row<fmapi::GetEventInterruptPolicy, SwitchContext, get_interrupts>(),
+    row<fmapi::SetEventInterruptPolicy, SwitchContext, set_interrupts>(),
     row<fmapi::GetMctpEventInterruptPolicy, SwitchContext, get_policy>(),
     row<fmapi::SetMctpEventInterruptPolicy, SwitchContext, set_policy>(),
 };

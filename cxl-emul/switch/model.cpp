@@ -32,6 +32,15 @@ void finish_unbind(SwitchModel& model, VppbId id, bool succeeded) {
     bridge.state = VirtualBridge::State::kUnbound;
 }
 
+void finish_pid_binding(SwitchModel& model, VppbId id, bool succeeded) {
+    VirtualBridge& bridge = model.bridge(id);
+    const bool was_binding = bridge.pid->state == VirtualBridge::State::kBinding;
+    if (was_binding == succeeded)
+        bridge.pid->state = VirtualBridge::State::kBound;
+    else
+        bridge.pid.reset();
+}
+
 }  // namespace
 
 std::optional<std::size_t> reachable_device(const Port& port) {
@@ -53,6 +62,8 @@ std::shared_ptr<Device> make_device(const DeviceConfig& config) {
         ld.size = size;
         offset += size;
     }
+    for (std::size_t ld = 0; ld < config.demands.size(); ++ld)
+        device->lds[ld].qos.demand = config.demands[ld].value;
     return device;
 }
 
@@ -68,7 +79,8 @@ bool Device::is_taken(std::uint8_t head) const {
     return false;
 }
 
-SwitchModel::SwitchModel(const SwitchConfig& config, const SharedDevices& shared) : serial(config.serial) {
+SwitchModel::SwitchModel(const SwitchConfig& config, const SharedDevices& shared)
+    : serial(config.serial), pbr(config.pbr) {
     for (const DeviceConfig& device : config.devices) {
         const auto known = shared.find(device.name);
         devices.add(known == shared.end() ? make_device(device) : known->second);
@@ -93,7 +105,7 @@ std::optional<std::size_t> SwitchModel::find_port(std::uint8_t id) const {
 
 std::optional<std::size_t> SwitchModel::find_vcs(std::uint8_t id) const {
     for (std::size_t i = 0; i < vcss.size(); ++i)
-        if (vcss[i].config.id == id) return i;
+        if (vcss[i].exists && vcss[i].config.id == id) return i;
     return std::nullopt;
 }
 
@@ -118,6 +130,8 @@ void finish(SwitchModel& model, const Operation& operation, fmapi::ReturnCode co
     if (const auto* bind = std::get_if<BindOperation>(&operation)) finish_bind(model, bind->vppb, succeeded);
     if (const auto* unbind = std::get_if<UnbindOperation>(&operation))
         finish_unbind(model, unbind->vppb, succeeded);
+    if (const auto* pid = std::get_if<PidBindingOperation>(&operation))
+        finish_pid_binding(model, pid->vppb, succeeded);
     Component::Background& background = component_of(model, operation).background;
     background.running = false;
     background.return_code = code;

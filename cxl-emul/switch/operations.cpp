@@ -72,9 +72,17 @@ Operations::Operations(asio::any_io_executor strand, const SwitchConfig& config,
       media_(std::move(media)),
       hotplug_(std::move(hotplug)) {}
 
+std::chrono::milliseconds Operations::time_of(const Operation& operation) const {
+    if (std::holds_alternative<BindOperation>(operation)) return config_.bind_time;
+    if (std::holds_alternative<SanitizeOperation>(operation)) return config_.sanitize_time;
+    const auto* pid = std::get_if<PidBindingOperation>(&operation);
+    if (pid != nullptr && model_.bridge(pid->vppb).pid->state == VirtualBridge::State::kBinding)
+        return config_.bind_time;
+    return config_.unbind_time;
+}
+
 void Operations::launch(const Operation& operation, std::shared_ptr<void> owner) {
-    const std::chrono::milliseconds times[] = {config_.bind_time, config_.unbind_time, config_.sanitize_time};
-    auto running = std::make_shared<Running>(strand_, operation, times[operation.index()]);
+    auto running = std::make_shared<Running>(strand_, operation, time_of(operation));
     running_.push_back(running);
     if (stopped_) running->interrupt();
     asio::co_spawn(strand_, run(std::move(running), std::move(owner)), asio::detached);
@@ -133,6 +141,9 @@ asio::awaitable<ReturnCode> Operations::carry_out(Running& running) {
         co_return co_await bind(running, operation->vppb);
     if (const auto* operation = std::get_if<UnbindOperation>(&running.operation))
         co_return co_await unbind(running, *operation);
+    // No host of ours sees anything of it: only the emulated time passes.
+    if (std::holds_alternative<PidBindingOperation>(running.operation))
+        co_return co_await spend_time(running) ? ReturnCode::kSuccess : ReturnCode::kAborted;
     co_return co_await sanitize(running, std::get<SanitizeOperation>(running.operation));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <memory>
 #include <optional>
@@ -41,6 +42,7 @@ class Operations {
   private:
     struct Running;
 
+    [[nodiscard]] std::chrono::milliseconds time_of(const Operation& operation) const;
     boost::asio::awaitable<void> run(std::shared_ptr<Running> running, std::shared_ptr<void> owner);
     void log_end(const Running& running, fmapi::ReturnCode code) const;
     boost::asio::awaitable<fmapi::ReturnCode> carry_out(Running& running);

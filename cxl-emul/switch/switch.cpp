@@ -131,6 +131,28 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         return all;
     }
 
+    Result<> change_vcs(const VcsChange& change) { return reconfigure(model_, change); }
+
+    Result<> set_ld_demand(const DeviceId& name, std::size_t ld, std::uint64_t demand) {
+        Device* const device = find_device(name);
+        if (device == nullptr || ld >= device->lds.size())
+            return fail(ErrorCode::kNotFound, "there is no such device or LD at switch " + config_.name.value);
+        device->lds[ld].qos.demand = demand;
+        return {};
+    }
+
+    Result<DeviceBandwidth> bandwidth(const DeviceId& name) {
+        const Device* const device = find_device(name);
+        if (device == nullptr)
+            return fail(ErrorCode::kNotFound, "there is no such device at switch " + config_.name.value);
+        const BandwidthShares shares = bandwidth_of(*device);
+        DeviceBandwidth result{device->config.bandwidth, shares.backpressure_percent, {}};
+        for (std::size_t ld = 0; ld < device->lds.size(); ++ld)
+            result.lds.push_back({device->lds[ld].qos, device->lds[ld].taken_by.has_value(),
+                                  shares.granted[ld], shares.loads[ld]});
+        return result;
+    }
+
     void set_host_link(const HostId& host, bool up) {
         for (std::size_t i = 0; i < model_.ports.size(); ++i)
             if (model_.ports[i].config.host == host && std::exchange(model_.ports[i].host_link_up, up) != up)
@@ -168,6 +190,12 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         SharedDevices devices;
         for (const auto& [name, one] : shared) devices[name] = one.device;
         return devices;
+    }
+
+    Device* find_device(const DeviceId& name) {
+        for (std::size_t i = 0; i < model_.devices.size(); ++i)
+            if (model_.devices[i].config.name == name) return &model_.devices[i];
+        return nullptr;
     }
 
     // A loss is worse news when a host has something of the device.
@@ -424,6 +452,29 @@ asio::awaitable<std::vector<VppbStatus>> Switch::vppbs() {
         co_return impl->vppbs();
     };
     co_return co_await asio::co_spawn(impl_->strand(), run(impl_), asio::use_awaitable);
+}
+
+asio::awaitable<Result<>> Switch::change_vcs(VcsChange change) {
+    auto run = [](std::shared_ptr<Impl> impl, VcsChange wanted) -> asio::awaitable<Result<>> {
+        co_return impl->change_vcs(wanted);
+    };
+    co_return co_await asio::co_spawn(impl_->strand(), run(impl_, change), asio::use_awaitable);
+}
+
+asio::awaitable<Result<>> Switch::set_ld_demand(DeviceId device, std::size_t ld, std::uint64_t demand) {
+    auto run = [](std::shared_ptr<Impl> impl, DeviceId name, std::size_t at,
+                  std::uint64_t wanted) -> asio::awaitable<Result<>> {
+        co_return impl->set_ld_demand(name, at, wanted);
+    };
+    co_return co_await asio::co_spawn(impl_->strand(), run(impl_, std::move(device), ld, demand),
+                                      asio::use_awaitable);
+}
+
+asio::awaitable<Result<DeviceBandwidth>> Switch::bandwidth(DeviceId device) {
+    auto run = [](std::shared_ptr<Impl> impl, DeviceId name) -> asio::awaitable<Result<DeviceBandwidth>> {
+        co_return impl->bandwidth(name);
+    };
+    co_return co_await asio::co_spawn(impl_->strand(), run(impl_, std::move(device)), asio::use_awaitable);
 }
 
 void Switch::set_host_link(const HostId& host, bool up) {

@@ -18,6 +18,7 @@
 #include "cxl-emul/switch/hotplug.h"
 #include "cxl-emul/switch/media.h"
 #include "cxl-emul/switch/model.h"
+#include "cxl-emul/switch/reconfigure.h"
 #include "cxl-emul/switch/topology.h"
 
 namespace memtide::emul {
@@ -35,6 +36,19 @@ struct VppbStatus {
     SerialNumber serial;
     Bytes offset;
     Bytes size;
+};
+
+// What quality of service makes of a device's bandwidth at the moment, by LD; bytes a second.
+struct LdBandwidth {
+    LdQos qos;
+    bool has_host = false;
+    std::uint64_t granted = 0;
+    DeviceLoad load = DeviceLoad::kLight;
+};
+struct DeviceBandwidth {
+    Bytes whole;
+    std::uint8_t backpressure_percent = 0;
+    std::vector<LdBandwidth> lds;
 };
 
 // A device that several switches have heads of, and its memory.
@@ -95,6 +109,14 @@ class Switch {
 
     // Every vPPB, by VCS and vPPB. A bound vPPB is one whose host can reach the device.
     boost::asio::awaitable<std::vector<VppbStatus>> vppbs();
+
+    // Changes a virtual switch from now until the power goes; errors as memtide::emul::reconfigure().
+    boost::asio::awaitable<Result<>> change_vcs(VcsChange change);
+
+    // What the host that has the LD takes of its device from now on, bytes a second. kNotFound when there is no
+    // such device or LD here.
+    boost::asio::awaitable<Result<>> set_ld_demand(DeviceId device, std::size_t ld, std::uint64_t demand);
+    boost::asio::awaitable<Result<DeviceBandwidth>> bandwidth(DeviceId device);
 
     // Shows the link of a host's upstream port as up or down in Get Physical Port State; up at first.
     void set_host_link(const HostId& host, bool up);

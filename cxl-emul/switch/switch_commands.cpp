@@ -46,7 +46,10 @@ const std::vector<Row<SwitchContext>>& commands() {
         std::vector<Row<SwitchContext>> rows{
             row<fmapi::Identify, SwitchContext, identify>(),
             row<fmapi::TunnelManagementCommand, SwitchContext, tunnel_to_port>()};
+        std::ranges::copy(domain_validation_commands(), std::back_inserter(rows));
         std::ranges::copy(event_commands(), std::back_inserter(rows));
+        std::ranges::copy(mld_port_commands(), std::back_inserter(rows));
+        std::ranges::copy(pbr_commands(), std::back_inserter(rows));
         std::ranges::copy(physical_switch_commands(), std::back_inserter(rows));
         std::ranges::copy(virtual_switch_commands(), std::back_inserter(rows));
         return rows;

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "common/config/yaml.h"
+#include "common/fmapi/commands/pbr_switch.h"
+#include "cxl-emul/switch/qos.h"
 #include "cxl-emul/switch/topology_check.h"
 
 namespace memtide::emul {
@@ -32,6 +34,10 @@ PortConfig read_port(const YamlMap& map) {
     if (const auto head = map.get("head")) {
         port.head = static_cast<std::uint8_t>(head->integer(0, kMaxHeads - 1));
         if (!port.device) head->reject("only a port with a multi-headed device has this");
+    }
+    if (const auto below = map.get("switch")) {
+        port.cascade = {SwitchId(below->name()), read_id(map.require("upstream_port"))};
+        if (port.host || port.device) below->reject("a port has a host, a device or a switch");
     }
     return port;
 }
@@ -66,6 +72,46 @@ SanitizeEffect read_sanitize(const YamlValue& value) {
     return SanitizeEffect::kErases;
 }
 
+// What an MLD, with one head or more, says of its bandwidth.
+void read_bandwidth(const YamlMap& map, DeviceConfig& device) {
+    if (const auto bandwidth = map.get("bandwidth")) {
+        device.bandwidth = bandwidth->bytes();
+        if (device.bandwidth.value == 0 || device.bandwidth.value >= kMaxBandwidth)
+            bandwidth->reject("a bandwidth is in bytes a second, at least 1B and below 64PiB");
+    }
+    const auto demands = map.get("demands");
+    if (!demands) return;
+    for (const YamlValue& demand : demands->list()) device.demands.push_back(demand.bytes());
+    if (device.demands.size() > device.lds.size()) {
+        demands->reject(
+            fmt::format("has {} entries, and there are {} LDs", device.demands.size(), device.lds.size()));
+        device.demands.clear();
+    }
+}
+
+PbrConfig read_pbr(const YamlMap& map) {
+    PbrConfig pbr;
+    if (const auto drts = map.get("drts")) pbr.drts = static_cast<std::uint8_t>(drts->integer(1, 255));
+    if (const auto rgts = map.get("rgts")) pbr.rgts = static_cast<std::uint8_t>(rgts->integer(0, 255));
+    if (const auto modes = map.get("routing_modes"))
+        for (const YamlValue& mode : modes->list()) {
+            const std::string name = mode.string();
+            if (name == "random")
+                pbr.routing_modes |= fmapi::kRandomRouting;
+            else if (name == "congestion-avoidance")
+                pbr.routing_modes |= fmapi::kCongestionAvoidance;
+            else if (name == "advanced-congestion-avoidance")
+                pbr.routing_modes |= fmapi::kAdvancedCongestionAvoidance;
+            else
+                mode.reject(fmt::format("\"{}\" is none of random, congestion-avoidance and "
+                                        "advanced-congestion-avoidance",
+                                        name));
+        }
+    if (const auto vcss = map.get("gae_vcss"))
+        for (const YamlValue& vcs : vcss->list()) pbr.gae_vcss |= std::uint64_t{1} << vcs.integer(0, 63);
+    return pbr;
+}
+
 DeviceConfig read_device(const YamlMap& map) {
     DeviceConfig device;
     device.name = DeviceId(map.require("name").name());
@@ -76,12 +122,13 @@ DeviceConfig read_device(const YamlMap& map) {
     const auto granularity = map.get("granularity");
     const auto lds = map.get("lds");
     if (device.kind == DeviceKind::kSld) {
-        for (const auto& key : {granularity, lds})
+        for (const auto& key : {granularity, lds, map.get("bandwidth"), map.get("demands")})
             if (key) key->reject("only an mld has this");
         return device;
     }
     if (granularity) device.granularity = read_granularity(*granularity);
     for (const YamlValue& ld : map.require("lds").list()) device.lds.push_back(ld.bytes());
+    read_bandwidth(map, device);
     return device;
 }
 
@@ -121,6 +168,7 @@ DeviceConfig read_multi_headed(const YamlMap& map) {
     for (const YamlValue& ld : map.require("lds").list()) device.lds.push_back(ld.bytes());
     device.ld_heads = read_ld_heads(map, device);
     if (const auto media = map.get("media")) device.media = read_media(*media);
+    if (device.kind == DeviceKind::kMld) read_bandwidth(map, device);
     return device;
 }
 
@@ -165,6 +213,7 @@ SwitchConfig read_switch(const YamlMap& map, std::size_t index) {
     config.bind_time = read_time(map, "bind_time");
     config.unbind_time = read_time(map, "unbind_time");
     config.sanitize_time = read_time(map, "sanitize_time");
+    if (const auto pbr = map.get("pbr")) config.pbr = read_pbr(pbr->map());
     for (const YamlValue& port : map.require("ports").list()) config.ports.push_back(read_port(port.map()));
     for (const YamlValue& vcs : map.require("vcss").list()) config.vcss.push_back(read_vcs(vcs.map()));
     for (const YamlValue& device : map.require("devices").list())

@@ -20,12 +20,21 @@ namespace memtide::emul {
 inline constexpr unsigned kMaxLds = 16;  // of an MLD (CXL 3.1, 2.4)
 inline constexpr unsigned kMaxHeads = 16;
 
-// A physical port: upstream when it has a host, downstream when it has a device or neither (an empty slot).
+// The other end of a cable between two switches: a switch and its upstream port there, which the host of that
+// port reaches through the upper switch.
+struct CascadeConfig {
+    SwitchId below;
+    std::uint8_t upstream_port = 0;
+};
+
+// A physical port: upstream when it has a host, downstream when it has a device, a switch or neither (an empty
+// slot).
 struct PortConfig {
     std::uint8_t id = 0;
     std::optional<HostId> host;
     std::optional<DeviceId> device;
     std::uint8_t head = 0;  // of a multi-headed device: which of its heads is here
+    std::optional<CascadeConfig> cascade = std::nullopt;
 };
 
 struct VcsConfig {
@@ -52,12 +61,22 @@ struct DeviceConfig {
     unsigned heads = 1;                  // above 1: at as many ports, of one or several switches
     std::vector<std::uint8_t> ld_heads;  // which head has which LD; empty with one head
     std::string media = "/dev/shm";      // folder of its media file; with one head the switch's counts
+    Bytes bandwidth = gibibytes(32);     // of an MLD, a second: what quality of service shares out
+    std::vector<Bytes> demands;          // by LD, a second: what its host would take; empty: nothing
 
     [[nodiscard]] bool is_multi_headed() const { return heads > 1; }
     // Whether the LD is one that hosts reach through this head.
     [[nodiscard]] bool is_at_head(std::size_t ld, std::uint8_t head) const;
     // What the host that gets the LD sees: serial itself for an SLD with one head, else serial + 1 + ld.
     [[nodiscard]] SerialNumber ld_serial(unsigned ld) const;
+};
+
+// What a switch that routes by port says that it can do (IdentifyPbrSwitchResponse).
+struct PbrConfig {
+    std::uint8_t drts = 1;
+    std::uint8_t rgts = 0;
+    std::uint8_t routing_modes = 0;
+    std::uint64_t gae_vcss = 0;
 };
 
 struct SwitchConfig {
@@ -71,6 +90,7 @@ struct SwitchConfig {
     std::chrono::milliseconds bind_time{0};
     std::chrono::milliseconds unbind_time{0};
     std::chrono::milliseconds sanitize_time{0};
+    std::optional<PbrConfig> pbr;  // none: it routes by hierarchy only
     std::vector<PortConfig> ports;
     std::vector<VcsConfig> vcss;
     std::vector<DeviceConfig> devices;  // its own, then the multi-headed ones that have a head here

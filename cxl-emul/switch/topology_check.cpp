@@ -1,5 +1,7 @@
 #include "cxl-emul/switch/topology_check.h"
 
+#include "cxl-emul/switch/cascade_check.h"
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -252,6 +254,9 @@ class Checker {
 
 }  // namespace
 
-void check_topology(const YamlMap& root, const Topology& topology) { Checker(root, topology).run(); }
+void check_topology(const YamlMap& root, const Topology& topology) {
+    Checker(root, topology).run();
+    check_cascades(root, topology);
+}
 
 }  // namespace memtide::emul

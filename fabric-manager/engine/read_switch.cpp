@@ -30,8 +30,10 @@ BindingStatus status_of(fmapi::VppbBinding binding) {
             return BindingStatus::kBoundPort;
         case fmapi::VppbBinding::kBoundLd:
             return BindingStatus::kBoundLd;
+        case fmapi::VppbBinding::kBoundPid:
+            break;
     }
-    return BindingStatus::kInProgress;  // unknown to us: hands off
+    return BindingStatus::kInProgress;  // to something that is not ours, or unknown: hands off
 }
 
 Vppb vppb_of(std::size_t index, const fmapi::Vppb& seen) {

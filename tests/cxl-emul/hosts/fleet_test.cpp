@@ -281,6 +281,51 @@ TEST_F(FleetTest, WhatDoesNotExistCannotFail) {
     });
 }
 
+TEST_F(FleetTest, ControlChangesVirtualSwitchesAndShowsWhoGetsWhichBandwidth) {
+    http::Router router;
+    background_.call([&] {
+        add_control_routes(router, *fleet_);
+        return 0;
+    });
+    const auto ask = [&](std::string method, std::string path,
+                         std::map<std::string, std::string> query = {}) {
+        http::Request request;
+        request.method = std::move(method);
+        request.path = "/v1/switches/" + std::move(path);
+        request.query = std::move(query);
+        return background_.run(router.dispatch(std::move(request)));
+    };
+    Manager fm = connect();
+    const auto vppbs = [&](std::uint8_t vcs) {
+        const fmapi::GetVirtualSwitchInfoRequest request{.vcss = {vcs}};
+        return fm
+            .get<fmapi::GetVirtualSwitchInfo>(request, fmapi::GetVirtualSwitchInfoResponse::answering(request))
+            .vcss.at(0)
+            .total_vppbs;
+    };
+    EXPECT_EQ(ask("PUT", "switch0/vcss/0", {{"vppbs", "9"}}).status, 204U);
+    EXPECT_EQ(vppbs(0), 9);
+    ASSERT_EQ(fm.bind(0, 8, 2, 0), fmapi::ReturnCode::kSuccess);
+    EXPECT_EQ(ask("PUT", "switch0/vcss/0", {{"vppbs", "8"}}).status, 409U);
+    EXPECT_EQ(ask("DELETE", "switch0/vcss/0").status, 409U);
+    EXPECT_EQ(ask("DELETE", "switch0/vcss/1").status, 204U);
+    EXPECT_EQ(ask("DELETE", "switch0/vcss/1").status, 404U);
+    EXPECT_EQ(ask("PUT", "switch0/vcss/7", {{"vppbs", "3"}, {"upstream_port", "1"}, {"enabled", "false"}}).status,
+              204U);
+    EXPECT_EQ(vppbs(7), 3);
+    EXPECT_EQ(ask("PUT", "switch0/vcss/7").status, 422U);
+    EXPECT_EQ(ask("PUT", "switch0/vcss/x", {{"vppbs", "3"}}).status, 422U);
+    EXPECT_EQ(ask("PUT", "switch9/vcss/7", {{"vppbs", "3"}}).status, 404U);
+
+    EXPECT_EQ(ask("PUT", "switch0/devices/dev-0-0/lds/0", {{"demand", "64GiB"}}).status, 204U);
+    EXPECT_EQ(ask("PUT", "switch0/devices/dev-0-0/lds/0", {{"demand", "much"}}).status, 422U);
+    EXPECT_EQ(ask("PUT", "switch0/devices/dev-0-0/lds/99", {{"demand", "1GiB"}}).status, 404U);
+    EXPECT_EQ(ask("GET", "switch0/devices/dev-9-9/bandwidth").status, 404U);
+    const json::value shared = json::parse(ask("GET", "switch0/devices/dev-0-0/bandwidth").body);
+    EXPECT_EQ(shared.at("lds").at(0).at("granted"), gibibytes(32).value);
+    EXPECT_EQ(shared.at("backpressure_percent"), 50);
+}
+
 TEST_F(FleetTest, ControlSpeaksHttp) {
     http::Router router;
     background_.call([&] {

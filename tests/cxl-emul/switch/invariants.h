@@ -36,9 +36,12 @@ inline std::string broken_invariant(const SwitchModel& model) {
     for (const Device& device : model.devices)
         if (auto fault = fault_of(model, device); !fault.empty()) return fault;
     std::set<const Ld*> reachable;
+    std::set<unsigned> pids;
     for (const Vcs& vcs : model.vcss)
         for (const VirtualBridge& bridge : vcs.vppbs) {
+            if (bridge.pid && !pids.insert(bridge.pid->pid).second) return "a PID is reachable by two vPPBs";
             if (bridge.state == VirtualBridge::State::kUnbound) continue;
+            if (bridge.pid) return "a vPPB has an LD and a PID";
             const Ld& ld = model.ld_of(bridge);
             if (!reachable.insert(&ld).second) return "an LD is reachable by two vPPBs";
             if (!ld.taken_by) return "a vPPB has an LD that is free for others";

@@ -30,6 +30,7 @@ name: fuzz
 switches:
   - name: switch0
     listen: ["tcp://127.0.0.1:0"]
+    pbr: {}
     ports: [{id: 0, host: a}, {id: 1, host: b}, {id: 2, device: mld0}, {id: 3, device: sld0}, {id: 4}]
     vcss: [{id: 0, upstream_port: 0, vppbs: 3}, {id: 1, upstream_port: 1, vppbs: 3}]
     devices:

@@ -78,7 +78,7 @@ Outcome bind(const SwitchContext& context, const fmapi::BindVppbRequest& request
     // One host at most reaches an LD: it is taken from here on, before anything happens at the host.
     VirtualBridge& bridge = model.bridge(*vppb);
     if (bridge.state != VirtualBridge::State::kUnbound || device.lds[*ld].taken_by ||
-        device.lds[*ld].size.value == 0)
+        (device.lds[*ld].size.value == 0 && !device.dynamic))
         return refuse(ReturnCode::kInvalidInput);
     bridge = {VirtualBridge::State::kBinding, *port, *ld};
     device.lds[*ld].taken_by = *vppb;

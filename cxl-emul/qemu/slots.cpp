@@ -40,6 +40,9 @@ asio::awaitable<void> Slots::pause(std::chrono::milliseconds time) {
 asio::awaitable<Result<>> Slots::attach(PortPlace place, HotplugDevice device) {
     if (plugged_.contains(place.id))
         co_return fail(ErrorCode::kConflict, "the slot of port " + place.id + " is occupied");
+    if (device.size == Bytes())
+        co_return fail(ErrorCode::kInvalidArgument,
+                       "a device without memory of its own, of a DCD: hosts of a rack cannot use it");
     // Ids are never used twice: QEMU 10.0 keeps a type-3 device's memory backend "in use" after the device
     // left.
     const auto number = next_++;

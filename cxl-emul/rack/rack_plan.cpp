@@ -161,6 +161,10 @@ Result<DevicePlace> find_device(const Topology& topology, const std::string& nam
         if (ports_of(topology, device->name).empty())
             return fail(ErrorCode::kConflict,
                         fmt::format("{} is on no port of {}", device_name, in.name.value));
+        if (device->kind == DeviceKind::kDcd)
+            return fail(
+                ErrorCode::kConflict,
+                fmt::format("{} is a DCD, whose memory the kernels of a rack cannot use", device_name));
         const auto number = number_in(text, device->lds.size());
         if (device->kind == DeviceKind::kMld) {
             if (number) return at_head(topology, *device, *number, name, host);

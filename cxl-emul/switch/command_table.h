@@ -33,6 +33,8 @@ Outcome start(Component& component, fmapi::Opcode opcode, Operation operation, b
 struct SwitchContext {
     SwitchModel& model;
     [[nodiscard]] Component& component() const { return model; }
+    [[nodiscard]] EventLogs& events() const { return model.events; }
+    [[nodiscard]] static bool has_event_log(fmapi::EventLog log) { return log <= fmapi::EventLog::kFatal; }
 };
 struct DeviceContext {  // the FM-owned LD of an MLD, or what a head of a multi-headed device shows
     SwitchModel& model;
@@ -41,6 +43,12 @@ struct DeviceContext {  // the FM-owned LD of an MLD, or what a head of a multi-
     bool is_pool = false;  // the LD pool CCI of a multi-headed device
     [[nodiscard]] Device& device() const { return model.devices[index]; }
     [[nodiscard]] Component& component() const { return device(); }
+    // Of a DCD, like those of its LDs.
+    [[nodiscard]] DcdState& dynamic() const { return device().dynamic.value(); }
+    [[nodiscard]] EventLogs& events() const { return dynamic().events; }
+    [[nodiscard]] static bool has_event_log(fmapi::EventLog log) {
+        return log <= fmapi::EventLog::kDynamicCapacity;
+    }
 };
 struct LdContext {  // an LD of an MLD, or an SLD
     SwitchModel& model;
@@ -49,6 +57,11 @@ struct LdContext {  // an LD of an MLD, or an SLD
     [[nodiscard]] Device& device() const { return model.devices[device_index]; }
     [[nodiscard]] Ld& ld() const { return device().lds[index]; }
     [[nodiscard]] Component& component() const { return ld(); }
+    [[nodiscard]] DcdState& dynamic() const { return device().dynamic.value(); }
+    [[nodiscard]] EventLogs& events() const { return dynamic().host_events[index]; }
+    [[nodiscard]] static bool has_event_log(fmapi::EventLog log) {
+        return log <= fmapi::EventLog::kDynamicCapacity;
+    }
 };
 
 template <typename Context>
@@ -134,6 +147,10 @@ Outcome set_bandwidth_limit(const DeviceContext& context, const fmapi::QosFracti
 
 // The vPPB with these ids.
 std::optional<VppbId> find_vppb(const SwitchModel& model, std::uint8_t vcs, std::uint8_t vppb);
+// Of a dynamic capacity device and of its LDs, for the same, beside what others have: null when the opcode is
+// none of theirs.
+const Row<DeviceContext>* find_dcd_command(fmapi::Opcode opcode);
+const Row<LdContext>* find_dcd_ld_command(fmapi::Opcode opcode);
 
 // The FM-owned LD of an MLD or a head, an LD or an SLD.
 Answer handle_device(const DeviceContext& context, fmapi::MctpType type, const fmapi::Message& request);

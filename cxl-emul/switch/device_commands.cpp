@@ -44,7 +44,8 @@ Outcome device_health(const DeviceContext& context, const fmapi::NoPayload&) {
 
 Outcome ld_info(const DeviceContext& context, const fmapi::NoPayload&) {
     const Device& device = context.device();
-    return done(fmapi::GetLdInfoResponse{.memory_size = device.config.size.value,
+    // Dynamic capacity is not counted, as in Identify Memory Device.
+    return done(fmapi::GetLdInfoResponse{.memory_size = device.dynamic ? 0 : device.config.size.value,
                                          .ld_count = static_cast<std::uint16_t>(device.lds.size()),
                                          .qos_telemetry = fmapi::kEgressPortCongestion |
                                                           fmapi::kTemporaryThroughputReduction});
@@ -78,6 +79,7 @@ Outcome get_allocations(const DeviceContext& context, const fmapi::GetLdAllocati
 // Resources Exhausted when an LD finds no contiguous gap. Refused as a whole, then nothing has changed.
 Outcome set_allocations(const DeviceContext& context, const fmapi::SetLdAllocationsPayload& request) {
     Device& device = context.device();
+    if (device.dynamic) return refuse(ReturnCode::kUnsupported);
     if (request.allocations.empty() || request.first_ld + request.allocations.size() > device.lds.size())
         return refuse(ReturnCode::kInvalidInput);
     std::vector<Bytes> sizes;
@@ -171,7 +173,9 @@ Outcome identify_ld(const LdContext& context, const fmapi::NoPayload&) {
 }
 
 Outcome identify_memory(const LdContext& context, const fmapi::NoPayload&) {
-    return done(memory_identity(context.ld().size));
+    auto identity = memory_identity(context.ld().size);
+    if (context.device().dynamic) identity.dynamic_capacity_events = EventLogs::kDynamicCapacityRecords;
+    return done(identity);
 }
 
 Outcome ld_health(const LdContext& context, const fmapi::NoPayload&) { return done(context.device().health); }
@@ -207,6 +211,8 @@ Answer handle_device(const DeviceContext& context, fmapi::MctpType, const fmapi:
     // Its CCI commands (type 08h) and its FM API commands (07h) have different opcodes: one table serves
     // both.
     const Device& device = context.device();
+    if (const auto* row = device.dynamic ? find_dcd_command(request.opcode) : nullptr)
+        return make_answer(context.component(), request, row->run(context, request.payload));
     // A pool's tunnels lead nowhere: it is where one has come to through a tunnel.
     if (context.is_pool && request.opcode == fmapi::Opcode::kTunnelManagementCommand)
         return make_answer(context.component(), request, refuse(ReturnCode::kUnsupported));
@@ -221,6 +227,8 @@ Answer handle_device(const DeviceContext& context, fmapi::MctpType, const fmapi:
 Answer handle_ld(const LdContext& context, fmapi::MctpType type, const fmapi::Message& request) {
     if (type != fmapi::MctpType::kCci)
         return make_answer(context.component(), request, refuse(ReturnCode::kUnsupported));
+    if (const auto* row = context.device().dynamic ? find_dcd_ld_command(request.opcode) : nullptr)
+        return make_answer(context.component(), request, row->run(context, request.payload));
     return dispatch<LdContext>(context, kLdRows, request);
 }
 

@@ -30,6 +30,26 @@ void finish_unbind(SwitchModel& model, VppbId id, bool succeeded) {
     }
     model.ld_of(bridge).taken_by.reset();
     bridge.state = VirtualBridge::State::kUnbound;
+    // Whoever is bound there next must find nothing of this host.
+    Device& device = model.devices[model.ports[bridge.port].device.value()];
+    if (!device.dynamic) return;
+    device.dynamic->memory.detach(bridge.ld);
+    device.dynamic->log_events();
+    device.dynamic->host_events[bridge.ld] = EventLogs();
+}
+
+DcdState make_dynamic(const DeviceConfig& config) {
+    std::vector<DynamicCapacity::Region> regions;
+    std::uint64_t base = 0;
+    for (const DcRegionConfig& region : config.regions) {
+        regions.push_back(
+            {{base, base + region.size.value}, region.block.value, region.shareable, region.sanitize});
+        base += region.size.value;
+    }
+    return {.memory = DynamicCapacity(std::move(regions), config.lds.size(),
+                                      {.extents = config.max_extents, .tags = config.max_tags}),
+            .events = {},
+            .host_events = std::vector<EventLogs>(config.lds.size())};
 }
 
 void finish_pid_binding(SwitchModel& model, VppbId id, bool succeeded) {
@@ -50,6 +70,7 @@ std::optional<std::size_t> reachable_device(const Port& port) {
 std::shared_ptr<Device> make_device(const DeviceConfig& config) {
     auto device = std::make_shared<Device>();
     device->config = config;
+    if (config.kind == DeviceKind::kDcd) device->dynamic = make_dynamic(config);
     if (config.lds.empty()) {
         device->lds.resize(1);
         device->lds[0].size = config.size;

@@ -14,6 +14,7 @@
 #include "common/fmapi/commands.h"
 #include "common/fmapi/message.h"
 #include "common/fmapi/return_code.h"
+#include "cxl-emul/switch/dynamic_capacity.h"
 #include "cxl-emul/switch/event_log.h"
 #include "cxl-emul/switch/pci_function.h"
 #include "cxl-emul/switch/qos.h"
@@ -65,13 +66,24 @@ struct Ld : Component {
     PciFunction pci;
 };
 
+// What a DCD has beside its LDs: memory that is theirs in extents, what it tells the fabric manager of them,
+// and what it tells each host.
+struct DcdState {
+    DynamicCapacity memory;
+    EventLogs events;
+    std::vector<EventLogs> host_events;  // by LD
+    // Moves what happened to the memory into the logs.
+    void log_events();
+};
+
 struct Device : Component {
     DeviceConfig config;
     std::vector<Ld> lds;
+    std::optional<DcdState> dynamic;  // of a DCD
     fmapi::GetHealthInfoResponse health{.life_used = 0, .temperature = 35};
     fmapi::QosControl qos;
     PciFunction pci;  // the FM-owned LD of an MLD
-    [[nodiscard]] bool is_mld() const { return config.kind == DeviceKind::kMld; }
+    [[nodiscard]] bool is_mld() const { return config.kind != DeviceKind::kSld; }  // or a DCD
     // Any LD of that head.
     [[nodiscard]] bool is_taken(std::uint8_t head) const;
 };

@@ -112,6 +112,7 @@ void Operations::obey_aborts() {
 void Operations::stop() {
     stopped_ = true;
     for (const auto& running : running_) running->interrupt();
+    for (const auto& running : erasing_) running->interrupt();
 }
 
 void Operations::log_end(const Running& running, ReturnCode code) const {
@@ -124,7 +125,7 @@ void Operations::log_end(const Running& running, ReturnCode code) const {
                                              {"ms", took.count()}});
 }
 
-asio::awaitable<void> Operations::run(std::shared_ptr<Running> running, std::shared_ptr<void>) {
+asio::awaitable<void> Operations::run(std::shared_ptr<Running> running, std::shared_ptr<void> owner) {
     ReturnCode code = ReturnCode::kInternalError;
     try {
         code = co_await carry_out(*running);
@@ -134,6 +135,7 @@ asio::awaitable<void> Operations::run(std::shared_ptr<Running> running, std::sha
     log_end(*running, code);
     finish(model_, running->operation, code);
     running_.remove(running);
+    erase_released(owner);
 }
 
 asio::awaitable<ReturnCode> Operations::carry_out(Running& running) {
@@ -210,33 +212,63 @@ asio::awaitable<ReturnCode> Operations::unbind(Running& running, const UnbindOpe
 
 asio::awaitable<ReturnCode> Operations::sanitize(Running& running, const SanitizeOperation& operation) {
     const Ld& ld = model_.devices[operation.device].lds[operation.ld];
+    co_return co_await erase(running, operation.device, ld.offset, ld.size);
+}
+
+asio::awaitable<ReturnCode> Operations::erase(Running& running, std::size_t device, Bytes offset,
+                                              Bytes size) {
     // The thread shares only what it needs: it must never be the one that destroys this object.
-    auto erase = [media = media_[operation.device], control = running.erase, offset = ld.offset,
-                  size = ld.size]() -> asio::awaitable<Result<>> {
-        co_return media->erase(offset, size, *control);
-    };
+    auto erase = [media = media_[device], control = running.erase, offset,
+                  size]() -> asio::awaitable<Result<>> { co_return media->erase(offset, size, *control); };
     Result<> erased;
-    const SanitizeEffect effect = config_.devices[operation.device].sanitize;
+    const SanitizeEffect effect = config_.devices[device].sanitize;
     if (effect == SanitizeEffect::kDoesNothing) {
         running.erase->percent = 100;
     } else if (effect == SanitizeEffect::kFails) {
         erased = fail(ErrorCode::kIo, "the topology says that it fails");
-    } else if (media_[operation.device]->erases_at_once()) {
-        erased = media_[operation.device]->erase(ld.offset, ld.size, *running.erase);
+    } else if (media_[device]->erases_at_once()) {
+        erased = media_[device]->erase(offset, size, *running.erase);
     } else {
         if (!eraser_) eraser_.emplace(1);
         erased = co_await asio::co_spawn(eraser_->get_executor(), std::move(erase), asio::use_awaitable);
     }
     if (!erased) {
         log::error("sanitize failed", {{"switch", config_.name},
-                                       {"device", config_.devices[operation.device].name},
-                                       {"ld", operation.ld},
+                                       {"device", config_.devices[device].name},
+                                       {"offset", offset.value},
+                                       {"size", size.value},
                                        {"error", erased.error()}});
         co_return code_of_media_error(erased.error().code);
     }
     // All zeros now; only the emulated time may be cut short.
     if (!co_await spend_time(running)) co_return ReturnCode::kAborted;
     co_return ReturnCode::kSuccess;
+}
+
+void Operations::erase_released(const std::shared_ptr<void>& owner) {
+    for (std::size_t device = 0; device < model_.devices.size() && !stopped_; ++device) {
+        if (!model_.devices[device].dynamic) continue;
+        DynamicCapacity& memory = model_.devices[device].dynamic->memory;
+        while (const auto range = memory.take_dirty()) {
+            auto running =
+                std::make_shared<Running>(strand_, SanitizeOperation{device, 0}, config_.sanitize_time);
+            erasing_.push_back(running);
+            asio::co_spawn(strand_, erase_range(std::move(running), device, *range, owner), asio::detached);
+        }
+    }
+}
+
+asio::awaitable<void> Operations::erase_range(std::shared_ptr<Running> running, std::size_t device,
+                                              ByteRange range, std::shared_ptr<void>) {
+    ReturnCode code = ReturnCode::kInternalError;
+    try {
+        code = co_await erase(*running, device, {range.begin}, {range.size()});
+    } catch (const std::exception& e) {
+        log::error("erasing failed", {{"switch", config_.name}, {"error", e.what()}});
+    }
+    erasing_.remove(running);
+    // A switch that stops leaves it as it is: whoever starts with this memory erases it first.
+    if (!stopped_) model_.devices[device].dynamic->memory.erased(range, code == ReturnCode::kSuccess);
 }
 
 }  // namespace memtide::emul

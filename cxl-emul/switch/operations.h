@@ -29,6 +29,9 @@ class Operations {
     // Runs an operation to its end. `owner` keeps what this refers to alive until then.
     void launch(const Operation& operation, std::shared_ptr<void> owner);
 
+    // Starts to erase what dynamic capacity devices have waiting for it. `owner` as in launch().
+    void erase_released(const std::shared_ptr<void>& owner);
+
     // Brings Background::percent up to date.
     void refresh_progress();
     // Interrupts operations whose component was asked to abort.
@@ -49,6 +52,11 @@ class Operations {
     boost::asio::awaitable<fmapi::ReturnCode> bind(Running& running, VppbId id);
     boost::asio::awaitable<fmapi::ReturnCode> unbind(Running& running, const UnbindOperation& operation);
     boost::asio::awaitable<fmapi::ReturnCode> sanitize(Running& running, const SanitizeOperation& operation);
+    // Makes the bytes of a device zero, or does what its topology says instead.
+    boost::asio::awaitable<fmapi::ReturnCode> erase(Running& running, std::size_t device, Bytes offset,
+                                                    Bytes size);
+    boost::asio::awaitable<void> erase_range(std::shared_ptr<Running> running, std::size_t device,
+                                             ByteRange range, std::shared_ptr<void> owner);
     // Spends the emulated time; false when it was interrupted.
     boost::asio::awaitable<bool> spend_time(Running& running);
     [[nodiscard]] HotplugSlot slot_of(VppbId id) const;
@@ -59,6 +67,7 @@ class Operations {
     std::vector<std::shared_ptr<Media>> media_;
     std::shared_ptr<HotplugBackend> hotplug_;
     std::list<std::shared_ptr<Running>> running_;
+    std::list<std::shared_ptr<Running>> erasing_;  // of dynamic capacity: nobody's background operation
     bool stopped_ = false;
     std::optional<boost::asio::thread_pool> eraser_;  // started when first needed
 };

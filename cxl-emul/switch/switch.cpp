@@ -87,6 +87,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     const std::vector<std::string>& addresses() const { return addresses_; }
 
     void start() {
+        operations_.erase_released(shared_from_this());
         for (Listener& listener : listeners_)
             asio::co_spawn(strand_, accept_connections(listener, shared_from_this()), asio::detached);
         for (const Endpoint& endpoint : config_.connect)
@@ -108,6 +109,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         if (from != nullptr && request.opcode == fmapi::Opcode::kSetMctpEventInterruptPolicy &&
             answer.response.return_code == fmapi::ReturnCode::kSuccess)
             from->want_notifications(model_.events.notified() != 0);
+        operations_.erase_released(shared_from_this());
         notify_managers();
         if (log::is_enabled(log::Level::kDebug))
             log::debug("command", {{"switch", config_.name},

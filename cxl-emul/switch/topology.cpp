@@ -52,8 +52,10 @@ VcsConfig read_vcs(const YamlMap& map) {
 
 DeviceKind read_kind(const YamlValue& value) {
     const std::string text = value.string();
-    if (text != "sld" && text != "mld") value.reject(fmt::format("\"{}\" is neither sld nor mld", text));
-    return text == "mld" ? DeviceKind::kMld : DeviceKind::kSld;
+    if (text == "mld") return DeviceKind::kMld;
+    if (text == "dcd") return DeviceKind::kDcd;
+    if (text != "sld") value.reject(fmt::format("\"{}\" is none of sld, mld and dcd", text));
+    return DeviceKind::kSld;
 }
 
 Bytes read_granularity(const YamlValue& value) {
@@ -112,13 +114,43 @@ PbrConfig read_pbr(const YamlMap& map) {
     return pbr;
 }
 
+DcRegionConfig read_region(const YamlMap& map) {
+    DcRegionConfig region;
+    region.size = map.require("size").bytes_multiple_of(kCxlGranule);
+    if (const auto block = map.get("block")) region.block = block->bytes();
+    if (const auto shareable = map.get("shareable")) region.shareable = shareable->boolean();
+    if (const auto sanitize = map.get("sanitize")) region.sanitize = sanitize->boolean();
+    return region;
+}
+
+void read_dynamic_capacity(const YamlMap& map, DeviceConfig& device) {
+    for (const char* key : {"size", "granularity", "lds"})
+        if (const auto given = map.get(key))
+            given->reject("a dcd does not have this: it has hosts, and is as large as its regions");
+    device.lds.assign(map.require("hosts").integer(1, kMaxLds), Bytes());
+    for (const YamlValue& region : map.require("regions").list()) {
+        device.regions.push_back(read_region(region.map()));
+        device.size += device.regions.back().size;
+    }
+    if (const auto extents = map.get("extents"))
+        device.max_extents = static_cast<std::uint32_t>(extents->integer(1, kMostDcExtents));
+    if (const auto tags = map.get("tags"))
+        device.max_tags = static_cast<std::uint32_t>(tags->integer(0, kMostDcExtents));
+}
+
 DeviceConfig read_device(const YamlMap& map) {
     DeviceConfig device;
     device.name = DeviceId(map.require("name").name());
     device.kind = read_kind(map.require("kind"));
     device.serial = map.require("serial").serial();
-    device.size = map.require("size").bytes_multiple_of(kCxlGranule);
     if (const auto sanitize = map.get("sanitize")) device.sanitize = read_sanitize(*sanitize);
+    if (device.kind == DeviceKind::kDcd) {
+        read_dynamic_capacity(map, device);
+        return device;
+    }
+    device.size = map.require("size").bytes_multiple_of(kCxlGranule);
+    for (const char* key : {"hosts", "regions", "extents", "tags"})
+        if (const auto given = map.get(key)) given->reject("only a dcd has this");
     const auto granularity = map.get("granularity");
     const auto lds = map.get("lds");
     if (device.kind == DeviceKind::kSld) {
@@ -161,6 +193,8 @@ DeviceConfig read_multi_headed(const YamlMap& map) {
     DeviceConfig device;
     device.name = DeviceId(map.require("name").name());
     device.kind = read_kind(map.require("kind"));
+    if (device.kind == DeviceKind::kDcd)
+        map.require("kind").reject("a dcd has one head: it is one of the devices of a switch");
     device.serial = map.require("serial").serial();
     device.size = map.require("size").bytes_multiple_of(kCxlGranule);
     device.heads = static_cast<unsigned>(map.require("heads").integer(2, kMaxHeads));

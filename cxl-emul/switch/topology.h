@@ -43,10 +43,21 @@ struct VcsConfig {
     std::uint8_t vppbs = 0;
 };
 
-enum class DeviceKind { kSld, kMld };
+// kDcd: a dynamic capacity device, an MLD whose LDs have no memory but what is added to them.
+enum class DeviceKind { kSld, kMld, kDcd };
 
 // What comes of a sanitize: the media is erased; success although nothing was done; an error.
 enum class SanitizeEffect { kErases, kDoesNothing, kFails };
+
+// A region of a dynamic capacity device; they follow each other from DPA 0 on.
+struct DcRegionConfig {
+    Bytes size;
+    Bytes block = kCxlGranule;
+    bool shareable = false;
+    bool sanitize = true;  // on release
+};
+
+inline constexpr std::uint32_t kMostDcExtents = 1024;
 
 struct DeviceConfig {
     DeviceId name;
@@ -56,13 +67,17 @@ struct DeviceConfig {
     Bytes granularity = kCxlGranule;  // of an MLD's allocations
     SanitizeEffect sanitize = SanitizeEffect::kErases;
     // An MLD's allocation per LD after power-on, 0 = none. Of an SLD empty; of a multi-headed one, what each
-    // head has.
+    // head has; of a DCD an empty one for each host.
     std::vector<Bytes> lds;
     unsigned heads = 1;                  // above 1: at as many ports, of one or several switches
     std::vector<std::uint8_t> ld_heads;  // which head has which LD; empty with one head
     std::string media = "/dev/shm";      // folder of its media file; with one head the switch's counts
     Bytes bandwidth = gibibytes(32);     // of an MLD, a second: what quality of service shares out
     std::vector<Bytes> demands;          // by LD, a second: what its host would take; empty: nothing
+    // Of a DCD, whose size is theirs together.
+    std::vector<DcRegionConfig> regions;
+    std::uint32_t max_extents = 512;  // in the lists and offers of all its hosts
+    std::uint32_t max_tags = 64;
 
     [[nodiscard]] bool is_multi_headed() const { return heads > 1; }
     // Whether the LD is one that hosts reach through this head.

@@ -3,11 +3,14 @@
 #include "cxl-emul/switch/cascade_check.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "cxl-emul/switch/dynamic_capacity.h"
 
 namespace memtide::emul {
 namespace {
@@ -127,6 +130,23 @@ class Checker {
             claim_serials(device.serial, 1 + device.lds.size(), "device " + device.name.value,
                           map.require("serial"));
             if (device.kind == DeviceKind::kMld) check_lds(map, device);
+            if (device.kind == DeviceKind::kDcd) check_regions(map.require("regions"), device);
+        }
+    }
+
+    static void check_regions(const YamlValue& regions, const DeviceConfig& device) {
+        const std::vector<YamlValue> items = regions.list();
+        if (items.empty() || items.size() > fmapi::kMaxDcRegions)
+            regions.reject(
+                fmt::format("a dcd has 1 to {} regions, this has {}", fmapi::kMaxDcRegions, items.size()));
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            const DcRegionConfig& region = device.regions[i];
+            if (region.size == Bytes()) items[i].reject("a region has some memory");
+            if (region.block.value < kSmallestDcBlock || !std::has_single_bit(region.block.value) ||
+                !region.size.is_multiple_of(region.block))
+                items[i].reject(fmt::format(
+                    "block {}: must be a power of two, {} or more, that divides the region's size {}",
+                    format_bytes(region.block), format_bytes({kSmallestDcBlock}), format_bytes(region.size)));
         }
     }
 

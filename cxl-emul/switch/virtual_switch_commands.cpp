@@ -76,8 +76,8 @@ Outcome bind(const SwitchContext& context, const fmapi::BindVppbRequest& request
 
     // One host at most reaches an LD: it is taken from here on, before anything happens at the host.
     VirtualBridge& bridge = model.bridge(*vppb);
-    if (!bridge.is_free() || !model.vcss[vppb->vcs].enabled || device.lds[*ld].taken_by ||
-        device.lds[*ld].size.value == 0)
+    const bool is_empty = device.lds[*ld].size.value == 0 && !device.dynamic;
+    if (!bridge.is_free() || !model.vcss[vppb->vcs].enabled || device.lds[*ld].taken_by || is_empty)
         return refuse(ReturnCode::kInvalidInput);
     bridge = {VirtualBridge::State::kBinding, *port, *ld, std::nullopt};
     device.lds[*ld].taken_by = *vppb;

@@ -129,6 +129,9 @@ awaitable<Result<DeviceReading>> read_device(FmApiClient& client, const fmapi::P
         const Result<> ok = co_await find_head(client, device, **heads, known);
         if (!ok) co_return std::unexpected(ok.error());
     }
+    if (device.kind == DeviceKind::kMld && device.size.value == 0)
+        co_return fail(ErrorCode::kProtocol,
+                       "it has no memory to allocate: of a dynamic capacity device nothing is composed");
     if (device.size.value == 0 || device.size.value > (std::uint64_t{1} << 62) ||
         !device.size.is_multiple_of(kCxlGranule))
         co_return fail(ErrorCode::kProtocol, fmt::format("it says that it has {} bytes", device.size.value));

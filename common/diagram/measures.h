@@ -8,6 +8,7 @@ namespace memtide::diagram {
 inline constexpr double kMargin = 36;
 inline constexpr double kTitleHeight = 44;
 inline constexpr double kLegendHeight = 34;
+inline constexpr double kLegendRow = 20;
 
 inline constexpr double kTitleSize = 18;  // fonts
 inline constexpr double kNameSize = 14;

@@ -16,6 +16,7 @@
 namespace memtide::diagram {
 namespace {
 
+constexpr double kLeastWidth = 300;
 constexpr double kBetweenBindings = 3.5;  // of those that share a link
 
 Point top_of(const Box& box) { return {box.centre(), box.y}; }
@@ -73,9 +74,10 @@ class Painter {
         for (std::size_t s = 0; s < fabric_.switches.size(); ++s) bindings(s);
         for (std::size_t s = 0; s < fabric_.switches.size(); ++s) switch_details(s);
         for (std::size_t d = 0; d < fabric_.devices.size(); ++d) device_details(d);
-        const double title = text_width(fabric_.title, kTitleSize) + kMargin;
-        const double width = std::max({layout_.width, legend() + kMargin, title + kMargin});
-        return svg_.document(width, layout_.height, fabric_.title);
+        const double width =
+            std::max({layout_.width, text_width(fabric_.title, kTitleSize) + 2 * kMargin, kLeastWidth});
+        const double height = legend(width);
+        return svg_.document(width, height, fabric_.title);
     }
 
   private:
@@ -133,7 +135,7 @@ class Painter {
             const double top = std::min(from.y, to.y) - 20 - 22 * static_cast<double>(ends[one] - 1);
             svg_.bridge(from, to, top, {.stroke = "#0891b2", .width = 2, .dashed = true});
             svg_.text({(from.x + to.x) / 2, top + 4}, network.name + " (RDMA)",
-                      {.size = kDetailSize, .fill = "#0e7490", .bold = true, .halo = true});
+                      {.size = kDetailSize, .fill = "#0e7490", .bold = true, .halo = kPaper});
         }
     }
 
@@ -178,7 +180,7 @@ class Painter {
                 if (port == one.ports.end() || ld == nullptr) continue;
                 const auto p = static_cast<std::size_t>(port - one.ports.begin());
                 const unsigned number = drawn[p]++;
-                const double side = (number % 2 == 0 ? 1 : -1) * kBetweenBindings * ((number + 1) / 2) ;
+                const double side = (number % 2 == 0 ? 1 : -1) * kBetweenBindings * ((number + 1) / 2);
                 const double shift = std::clamp(side, -kChipWidth / 2, kChipWidth / 2);
                 const Box& chip = layout_.switches[s].ports[p];
                 const Box* const head = head_of(port->device, port->head);
@@ -207,9 +209,9 @@ class Painter {
         const SwitchPlace& place = layout_.switches[s];
         for (std::size_t v = 0; v < one.vcss.size(); ++v) lane(one, one.vcss[v], place.lanes[v]);
         svg_.text({place.box.centre(), place.box.bottom() - 30}, one.name,
-                  {.size = kNameSize, .fill = kInk, .bold = true});
+                  {.size = kNameSize, .fill = kInk, .bold = true, .halo = kSwitchFill});
         svg_.text({place.box.centre(), place.box.bottom() - 16}, one.is_up ? one.detail : one.detail + " (down)",
-                  {.size = kDetailSize, .fill = one.is_up ? kFaint : kBad});
+                  {.size = kDetailSize, .fill = one.is_up ? kFaint : kBad, .halo = kSwitchFill});
         for (std::size_t p = 0; p < one.ports.size(); ++p) chip(one.ports[p], place.ports[p]);
     }
 
@@ -250,9 +252,9 @@ class Painter {
         const Device& device = fabric_.devices[d];
         const DevicePlace& place = layout_.devices[d];
         svg_.text({place.box.centre(), place.box.y + 27}, device.name,
-                  {.size = kNameSize, .fill = device.is_ill ? kBad : kInk, .bold = true, .halo = true});
+                  {.size = kNameSize, .fill = device.is_ill ? kBad : kInk, .bold = true, .halo = kDeviceFill});
         svg_.text({place.box.centre(), place.box.y + 41}, fmt::format("{}, {}", device.kind, format_bytes(device.size)),
-                  {.size = kDetailSize, .fill = kFaint, .halo = true});
+                  {.size = kDetailSize, .fill = kFaint, .halo = kDeviceFill});
         for (std::size_t i = 0; i < place.heads.size(); ++i) {
             if (device.heads.size() < 2) {
                 svg_.circle({place.heads[i].centre(), place.box.y}, kDot / 2, {.fill = "#334155"});
@@ -275,26 +277,33 @@ class Painter {
         svg_.box(box, 4, ld_paint(one.use, colour_of(one.host)));
         const bool dark = one.use == LdUse::kBound;
         const std::string ink = dark ? kPaper : one.use == LdUse::kEmpty ? kLine : kInk;
+        const bool is_hatched = one.use == LdUse::kQuarantined || one.use == LdUse::kForeign;
+        const std::string halo = is_hatched ? kPaper : "";
         const double line = one.name.empty() ? 20 : 25;
         svg_.text({box.centre(), box.y + 12}, one.name.empty() ? "" : "LD " + one.name,
-                  {.size = kSmallSize - 0.5, .fill = dark ? kPaper : kFaint});
+                  {.size = kSmallSize - 0.5, .fill = dark ? kPaper : kFaint, .halo = halo});
         svg_.text({box.centre(), box.y + line}, one.size == Bytes{} ? "none" : format_bytes(one.size),
-                  {.size = kSmallSize + 0.5, .fill = ink, .bold = one.use != LdUse::kEmpty});
+                  {.size = kSmallSize + 0.5, .fill = ink, .bold = one.use != LdUse::kEmpty, .halo = halo});
         svg_.end_group();
     }
 
-    // What the LDs of this picture mean; gives how far to the right it reaches.
-    double legend() {
+    // What the LDs of this picture mean, in as many rows as its width asks for; gives how low it reaches.
+    double legend(double width) {
         double x = kMargin;
-        const double y = layout_.height - kMargin + 4;
+        double y = layout_.height - kMargin;
         for (const LdUse use : uses_) {
             const std::string words(words_of(use));
+            const double item = 22 + text_width(words, kDetailSize) + 24;
+            if (x > kMargin && x + item > width) {
+                x = kMargin;
+                y += kLegendRow;
+            }
             svg_.box({x, y - 10, 16, 12}, 3, ld_paint(use, host_colour(0)));
             svg_.text({x + 22, y}, words,
                       {.size = kDetailSize, .fill = kFaint, .anchor = TextStyle::Anchor::kStart});
-            x += 22 + text_width(words, kDetailSize) + 24;
+            x += item;
         }
-        return x;
+        return y + kMargin;
     }
 
     const Fabric& fabric_;

@@ -76,10 +76,11 @@ void SvgWriter::circle(Point centre, double radius, const Paint& paint) {
 
 void SvgWriter::text(Point at, std::string_view text, const TextStyle& style) {
     if (text.empty()) return;
-    const std::string halo = style.halo ? fmt::format(R"( stroke="{}" stroke-width="4" paint-order="stroke")"
-                                                      R"( stroke-linejoin="round")",
-                                                      kPaper)
-                                        : std::string();
+    const std::string halo =
+        style.halo.empty()
+            ? std::string()
+            : fmt::format(R"( stroke="{}" stroke-width="4" paint-order="stroke" stroke-linejoin="round")",
+                          style.halo);
     fmt::format_to(std::back_inserter(body_),
                    R"(<text x="{:.1f}" y="{:.1f}" font-size="{:.1f}" text-anchor="{}" fill="{}"{}{}>{}</text>)"
                    "\n",

@@ -17,10 +17,10 @@ struct Paint {
 
 struct TextStyle {
     double size = 11;
-    std::string fill;
+    std::string fill = {};
     bool bold = false;
     enum class Anchor { kStart, kMiddle, kEnd } anchor = Anchor::kMiddle;
-    bool halo = false;  // a white rim, for text that lines run under
+    std::string halo = {};  // colour of a rim, for text that lines run under; empty: none
 };
 
 struct Point {

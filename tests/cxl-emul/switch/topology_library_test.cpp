@@ -1,4 +1,5 @@
 // The topologies in config/topologies: each loads without a word against it, and its switches run and answer.
+#include <bit>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -80,8 +81,8 @@ TEST_P(TopologyLibrary, SwitchesRunAndShowAManagerWhatTheFileSays) {
     for (std::size_t n = 0; n < topology.switches.size(); ++n) {
         Manager manager(running.address(n));
         const auto identity = manager.get<fmapi::IdentifySwitchDevice>();
-        EXPECT_EQ(identity.port_count, topology.switches[n].ports.size());
-        EXPECT_EQ(identity.vcs_count, topology.switches[n].vcss.size());
+        EXPECT_EQ(identity.physical_ports, topology.switches[n].ports.size());
+        EXPECT_EQ(identity.vcss, topology.switches[n].vcss.size());
     }
 }
 

@@ -106,6 +106,9 @@ Result<> check_certificates(const HostsOptions& typed) {
 
 Result<FleetOptions> read(const HostsOptions& typed) {
     FleetOptions options = typed.fleet;
+    if (options.count == 0 && options.topology.empty())
+        return fail(ErrorCode::kInvalidArgument,
+                    "--count says how many hosts there are, or --topology in which file they are");
     options.kind = typed.kind == "sld" ? DeviceKind::kSld : DeviceKind::kMld;
     const auto size = parse_bytes(typed.ld_size);
     if (!size) return std::unexpected(about("--ld-size", size.error()));
@@ -144,8 +147,9 @@ Result<> write_file(const std::string& path, const std::string& text) {
 
 void print_ready(const HostsOptions& typed, const FleetOptions& options, const Topology& topology,
                  const http::Server& control) {
-    std::cout << fmt::format("{} host{}, {} switch{}; their agents ask {}\n", options.count,
-                             options.count == 1 ? "" : "s", topology.switches.size(),
+    const std::size_t hosts = fleet_hosts(topology, options).size();
+    std::cout << fmt::format("{} host{}, {} switch{}; their agents ask {}\n", hosts,
+                             hosts == 1 ? "" : "s", topology.switches.size(),
                              topology.switches.size() == 1 ? "" : "es", options.manager);
     if (!typed.control.empty()) {
         std::string address = typed.control;
@@ -155,7 +159,7 @@ void print_ready(const HostsOptions& typed, const FleetOptions& options, const T
     if (!typed.write_config.empty())
         std::cout << "start the manager: memtide-fabric-manager --config " << typed.write_config << '\n';
     std::cout.flush();
-    daemon::notify_ready(fmt::format("{} emulated hosts", options.count));
+    daemon::notify_ready(fmt::format("{} emulated hosts", hosts));
 }
 
 Result<> run(const HostsOptions& typed, const FleetOptions& options) {
@@ -231,8 +235,10 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     CLI::App* command = app.add_subcommand(
         "hosts", "Run emulated hosts and the switches they hang on: scale and faults without QEMU");
     command->add_option("--count", fleet.count, "How many hosts: host0, host1, ...")
-        ->required()
         ->check(from(1));
+    auto* const topology = command->add_option(
+        "--topology", fleet.topology,
+        "Or: the hosts, switches and devices of this topology file (they listen where --listen says)");
     command->add_option("--switches", fleet.switches, "How many switches (default: one for each 32 hosts)")
         ->check(from(0));
     command->add_option("--devices", fleet.devices, "Devices behind each switch")
@@ -297,9 +303,12 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--control", options->control,
                         "Serve faults and what was seen here: 127.0.0.1:PORT or unix:/PATH");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
+    for (const char* shape : {"--count", "--switches", "--devices", "--kind", "--lds", "--ld-size", "--heads", "--vppbs"})
+        topology->excludes(command->get_option(shape));
     command->footer(
         "Examples:\n"
         "  hosts --count 100 --write-config /tmp/fm.yaml\n"
+        "  hosts --topology config/topologies/sparse-pod.yaml --write-config /tmp/fm.yaml\n"
         "  hosts --count 100 --write-config /tmp/fm.yaml --manager https://127.0.0.1:8443 --agent-certs "
         "/tmp/certs\n"
         "Then: memtide-fabric-manager --config /tmp/fm.yaml. docs/emulated-hosts.md tells more.");

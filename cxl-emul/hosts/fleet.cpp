@@ -66,9 +66,8 @@ Result<std::unique_ptr<Fleet>> Fleet::open(asio::any_io_executor executor, const
     return fleet;
 }
 
-Result<> Fleet::build_hosts() {
-    std::vector<HostId> names;
-    for (std::uint64_t i = 0; i < options_.count; ++i) names.emplace_back(fmt::format("host{}", i));
+Result<> Fleet::build_hosts(const std::vector<HostId>& names) {
+    options_.count = names.size();
     const auto identities = load_agent_credentials(options_.certificates, names);
     if (!identities) return std::unexpected(identities.error());
     const std::vector<HostFaults> faults = plan_faults(options_);
@@ -87,7 +86,7 @@ Result<> Fleet::build_hosts() {
 }
 
 Result<> Fleet::build(const Topology& topology) {
-    if (auto built = build_hosts(); !built) return built;
+    if (auto built = build_hosts(fleet_hosts(topology, options_)); !built) return built;
     const auto hotplug = std::make_shared<Hotplug>(*this);
     SharedDeviceMap shared;
     for (const DeviceConfig& device : topology.multi_headed)
@@ -98,7 +97,8 @@ Result<> Fleet::build(const Topology& topology) {
         order_.push_back(config.name);
         place.life = std::make_unique<SwitchLife>(executor_, config, hotplug, shared);
         for (const PortConfig& port : config.ports)
-            if (port.host) place.hosts.push_back(hosts_.at(*port.host).get());
+            if (port.host && hosts_.contains(*port.host))
+                place.hosts.push_back(hosts_.at(*port.host).get());
         for (std::size_t i = 0; i < config.devices.size(); ++i) {
             DevicePlace& device = devices_[config.devices[i].name];
             device.on.push_back(&place);

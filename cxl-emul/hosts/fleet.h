@@ -98,7 +98,7 @@ class Fleet {
 
     Fleet(boost::asio::any_io_executor executor, const FleetOptions& options);
     Result<> build(const Topology& topology);
-    Result<> build_hosts();
+    Result<> build_hosts(const std::vector<HostId>& names);
     boost::asio::awaitable<void> turn_off(SwitchPlace& place, Duration lasts);
     boost::asio::awaitable<void> turn_on(SwitchPlace& place);
     void spawn(boost::asio::awaitable<void> coroutine);

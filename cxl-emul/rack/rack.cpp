@@ -191,6 +191,13 @@ Result<> Rack::open_switches() {
             state_->direct_media.push_back(std::move(*media));
         }
     }
+    for (const auto& device : topology.multi_headed) {
+        if (shared->contains(device.name)) continue;
+        auto media = MediaFile::open(topology.media_file(device), device.size);
+        if (!media)
+            return std::unexpected(std::move(media.error()).with_context("device " + device.name.value));
+        state_->direct_media.push_back(std::move(*media));
+    }
     return {};
 }
 
@@ -432,6 +439,13 @@ asio::awaitable<json::object> Rack::status() {
     json::array hosts;
     for (const auto& host : state->hosts) hosts.push_back(host->status());
     out["hosts"] = std::move(hosts);
+    json::array networks;
+    for (const auto& network : state->options.topology.networks) {
+        json::array ends;
+        for (const auto& host : network.hosts) ends.emplace_back(host.value);
+        networks.push_back(json::object{{"name", network.name}, {"hosts", std::move(ends)}});
+    }
+    out["networks"] = std::move(networks);
     co_return out;
 }
 

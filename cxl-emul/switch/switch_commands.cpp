@@ -12,12 +12,12 @@ namespace {
 using fmapi::ReturnCode;
 
 // As QEMU's cxl-upstream port, which is what a host of a rack sees.
-constexpr std::uint16_t kVendor = 0x19e5;
-constexpr std::uint16_t kDevice = 0xa128;
+constexpr std::uint16_t kSwitchVendor = 0x19e5;
+constexpr std::uint16_t kSwitchDevice = 0xa128;
 
 Outcome identify(const SwitchContext& context, const fmapi::NoPayload&) {
-    return done(fmapi::IdentifyResponse{.vendor = kVendor,
-                                        .device = kDevice,
+    return done(fmapi::IdentifyResponse{.vendor = kSwitchVendor,
+                                        .device = kSwitchDevice,
                                         .subsystem_vendor = 0,
                                         .subsystem = 0,
                                         .serial = context.model.serial.value,

@@ -1,6 +1,7 @@
 #include "cxl-emul/switch/topology.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,11 +30,15 @@ PortConfig read_port(const YamlMap& map) {
     if (const auto host = map.get("host")) port.host = HostId(host->name());
     if (const auto device = map.get("device")) {
         port.device = DeviceId(device->name());
-        if (port.host) device->reject("a port has a host or a device, not both");
+        if (port.host)
+            device->reject("a port has a host or a device, not both",
+                           "make a second port for the device, with an id of its own");
     }
     if (const auto head = map.get("head")) {
         port.head = static_cast<std::uint8_t>(head->integer(0, kMaxHeads - 1));
-        if (!port.device) head->reject("only a port with a multi-headed device has this");
+        if (!port.device)
+            head->reject("only a port with a multi-headed device has this",
+                         "name the device, as {id: 2, device: mhd0, head: 0}, or take head away");
     }
     if (const auto below = map.get("switch")) {
         port.cascade = {SwitchId(below->name()), read_id(map.require("upstream_port"))};
@@ -62,7 +67,7 @@ Bytes read_granularity(const YamlValue& value) {
     const Bytes granularity = value.bytes();
     for (const Bytes known : {mebibytes(256), mebibytes(512), gibibytes(1)})
         if (granularity == known) return granularity;
-    value.reject("granularity must be 256MiB, 512MiB or 1GiB");
+    value.reject("granularity must be 256MiB, 512MiB or 1GiB", "leave it out for 256MiB");
     return kCxlGranule;
 }
 
@@ -155,7 +160,8 @@ DeviceConfig read_device(const YamlMap& map) {
     const auto lds = map.get("lds");
     if (device.kind == DeviceKind::kSld) {
         for (const auto& key : {granularity, lds, map.get("bandwidth"), map.get("demands")})
-            if (key) key->reject("only an mld has this");
+            if (key && map.require("kind").is_sound())
+                key->reject("only an mld has this", "make the device kind: mld, or take this away");
         return device;
     }
     if (granularity) device.granularity = read_granularity(*granularity);
@@ -168,13 +174,15 @@ DeviceConfig read_device(const YamlMap& map) {
 std::vector<std::uint8_t> read_ld_heads(const YamlMap& map, const DeviceConfig& device) {
     std::vector<std::uint8_t> heads;
     const auto listed = map.get("ld_heads");
-    if (device.kind == DeviceKind::kSld && listed) listed->reject("each head of an sld has one LD, in order");
+    if (device.kind == DeviceKind::kSld && listed && map.require("kind").is_sound())
+        listed->reject("each head of an sld has one LD, in order", "take ld_heads away");
     if (listed) {
         for (const YamlValue& one : listed->list())
             heads.push_back(static_cast<std::uint8_t>(one.integer(0, device.heads - 1)));
-        if (heads.size() != device.lds.size())
+        if (heads.size() != device.lds.size() && map.require("lds").is_sound())
             listed->reject(
-                fmt::format("names heads of {} LDs, and there are {}", heads.size(), device.lds.size()));
+                fmt::format("names heads of {} LDs, and there are {}", heads.size(), device.lds.size()),
+                "give one head number for each entry of lds, or leave it out to deal them out in runs");
         return heads;
     }
     for (std::size_t ld = 0; ld < device.lds.size(); ++ld)
@@ -218,10 +226,10 @@ std::vector<Endpoint> read_endpoints(const YamlValue& value) {
     std::vector<Endpoint> endpoints;
     for (const YamlValue& item : value.list()) {
         auto endpoint = parse_endpoint(item.string());
-        if (endpoint)
-            endpoints.push_back(*std::move(endpoint));
-        else
-            item.reject(endpoint.error().message);
+        if (!endpoint)
+            item.reject(endpoint.error().message, "for example tcp://127.0.0.1:2650 or unix:///tmp/switch0.sock");
+        // As many as the file has, whatever they are.
+        endpoints.push_back(endpoint ? *std::move(endpoint) : Endpoint());
     }
     return endpoints;
 }
@@ -272,10 +280,31 @@ HostConfig read_host(const YamlMap& map) {
     if (const auto devices = map.get("devices"))
         for (const YamlValue& device : devices->list())
             host.devices.push_back(read_direct_device(device.map()));
+    if (const auto heads = map.get("heads"))
+        for (const YamlValue& item : heads->list()) {
+            const YamlMap head = item.map();
+            host.heads.push_back({DeviceId(head.require("device").name()),
+                                  static_cast<std::uint8_t>(head.require("head").integer(0, kMaxHeads - 1))});
+        }
     return host;
 }
 
-Result<Topology> read(const YamlDocument& document) {
+NetworkConfig read_network(const YamlMap& map) {
+    NetworkConfig network;
+    network.name = map.require("name").name();
+    for (const YamlValue& host : map.require("hosts").list()) network.hosts.emplace_back(host.name());
+    return network;
+}
+
+Result<Topology> sound(const YamlDocument& document) {
+    Topology topology = read_topology(document);
+    if (auto checked = document.check(); !checked) return std::unexpected(checked.error());
+    return topology;
+}
+
+}  // namespace
+
+Topology read_topology(const YamlDocument& document) {
     const YamlMap root = document.root();
     Topology topology;
     topology.name = root.require("name").name();
@@ -286,17 +315,15 @@ Result<Topology> read(const YamlDocument& document) {
     if (const auto devices = root.get("multi_headed_devices"))
         for (const YamlValue& device : devices->list())
             topology.multi_headed.push_back(read_multi_headed(device.map()));
-    give_to_switches(topology);
     if (const auto hosts = root.get("hosts"))
         for (const YamlValue& host : hosts->list()) topology.hosts.push_back(read_host(host.map()));
-    if (auto types = document.check(); !types) return std::unexpected(types.error());
-
+    if (const auto networks = root.get("networks"))
+        for (const YamlValue& network : networks->list())
+            topology.networks.push_back(read_network(network.map()));
+    give_to_switches(topology);
     check_topology(root, topology);
-    if (auto sense = document.check(); !sense) return std::unexpected(sense.error());
     return topology;
 }
-
-}  // namespace
 
 SerialNumber DeviceConfig::ld_serial(unsigned ld) const {
     return kind == DeviceKind::kSld && heads == 1 ? serial : SerialNumber{serial.value + 1 + ld};
@@ -334,25 +361,47 @@ const HostConfig* Topology::find_host(const HostId& host) const {
     return found == hosts.end() ? nullptr : &*found;
 }
 
+const DeviceConfig* Topology::find_multi_headed(const DeviceId& device) const {
+    const auto found = std::ranges::find(multi_headed, device, &DeviceConfig::name);
+    return found == multi_headed.end() ? nullptr : &*found;
+}
+
 std::string Topology::media_file(const SwitchConfig& in, const DeviceConfig& device) const {
     return fmt::format("{}/memtide-{}-{}.media", device.is_multi_headed() ? device.media : in.media, name,
                        device.name.value);
+}
+
+std::string Topology::media_file(const DeviceConfig& multi_headed_device) const {
+    return media_file(SwitchConfig(), multi_headed_device);
 }
 
 std::string Topology::media_file(const HostConfig& in, const DirectDeviceConfig& device) const {
     return fmt::format("{}/memtide-{}-{}.media", in.media, name, device.name.value);
 }
 
+std::vector<HostId> all_hosts(const Topology& topology) {
+    std::vector<HostId> hosts;
+    std::set<HostId> seen;
+    const auto add = [&](const HostId& host) {
+        if (seen.insert(host).second) hosts.push_back(host);
+    };
+    for (const HostConfig& host : topology.hosts) add(host.name);
+    for (const SwitchConfig& config : topology.switches)
+        for (const PortConfig& port : config.ports)
+            if (port.host) add(*port.host);
+    return hosts;
+}
+
 Result<Topology> load_topology(const std::string& path) {
     auto document = YamlDocument::load(path);
     if (!document) return std::unexpected(document.error());
-    return read(*document);
+    return sound(*document);
 }
 
 Result<Topology> parse_topology(std::string_view text, std::string name) {
     auto document = YamlDocument::parse(text, std::move(name));
     if (!document) return std::unexpected(document.error());
-    return read(*document);
+    return sound(*document);
 }
 
 }  // namespace memtide::emul

@@ -15,6 +15,10 @@
 
 // A topology file as plain data: what `memtide-cxl-emul switch` and `rack` read.
 // config/topologies/one-switch-one-mld.yaml explains every key.
+namespace memtide {
+class YamlDocument;
+}
+
 namespace memtide::emul {
 
 inline constexpr unsigned kMaxLds = 16;  // of an MLD (CXL 3.1, 2.4)
@@ -123,31 +127,57 @@ struct DirectDeviceConfig {
     Bytes size;
 };
 
+// A head of a multi-headed device on a root port of a host: its LDs are in the host from power-on.
+struct DirectHeadConfig {
+    DeviceId device;
+    std::uint8_t head = 0;
+};
+
 struct HostConfig {
     HostId name;
     Bytes memory = gibibytes(1);
     unsigned cpus = 2;
     std::string media = "/dev/shm";  // folder of its own devices' media files
     std::vector<DirectDeviceConfig> devices;
+    std::vector<DirectHeadConfig> heads;
 };
+
+// An Ethernet cable between two QEMU hosts, with an RDMA device (RoCEv2) at both ends.
+struct NetworkConfig {
+    std::string name;  // of the interface in both
+    std::vector<HostId> hosts;
+};
+
+inline constexpr std::size_t kLongestInterfaceName = 15;  // IFNAMSIZ, without its end
+inline constexpr std::size_t kMaxNetworks = 256;          // each has a subnet of its own
 
 struct Topology {
     std::string name;
     std::vector<SwitchConfig> switches;
     std::vector<HostConfig> hosts;
     std::vector<DeviceConfig> multi_headed;
+    std::vector<NetworkConfig> networks;
 
     [[nodiscard]] const SwitchConfig* find_switch(const SwitchId& switch_name) const;
     [[nodiscard]] const HostConfig* find_host(const HostId& host) const;
+    [[nodiscard]] const DeviceConfig* find_multi_headed(const DeviceId& device) const;
     // <media>/memtide-<topology>-<device>.media
     [[nodiscard]] std::string media_file(const SwitchConfig& in, const DeviceConfig& device) const;
     [[nodiscard]] std::string media_file(const HostConfig& in, const DirectDeviceConfig& device) const;
+    // Of a multi-headed device, wherever its heads are.
+    [[nodiscard]] std::string media_file(const DeviceConfig& multi_headed_device) const;
 };
+
+// Every host of the file, listed or at a port, each once: in the order of `hosts`, then of the ports.
+std::vector<HostId> all_hosts(const Topology& topology);
 
 // Reads and checks a whole file. Errors (kInvalidArgument, kNotFound) have a line "FILE:LINE:COLUMN: what is
 // wrong" for each mistake. Ports may name hosts freely when there is no `hosts` section at all.
 Result<Topology> load_topology(const std::string& path);
 // As load_topology(), for text that is already there; `name` stands for the file's name in errors.
 Result<Topology> parse_topology(std::string_view text, std::string name);
+// What the two above do with a document. Its mistakes are recorded there, all of them at once, and what is
+// hardly meant as well (document.remarks()); with mistakes the answer is of no use.
+Topology read_topology(const YamlDocument& document);
 
 }  // namespace memtide::emul

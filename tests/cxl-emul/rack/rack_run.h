@@ -13,6 +13,7 @@ namespace memtide::emul {
 
 struct RackRunOptions {
     int hosts = 1;
+    bool network = false;     // an RDMA network "rdma0" between host0 and host1
     std::string manager;  // for --manager
 };
 

@@ -6,6 +6,7 @@
 
 #include "common/daemon/exit_code.h"
 #include "common/usage/explain.h"
+#include "cxl-emul/app/fault_command.h"
 #include "cxl-emul/app/hosts_command.h"
 #include "cxl-emul/app/switch_command.h"
 #include "cxl-emul/rack/commands.h"
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
     std::function<int()> chosen;
     emul::add_switch_command(app, chosen);
     emul::add_hosts_command(app, chosen);
+    emul::add_fault_command(app, chosen);
     emul::add_rack_commands(app, chosen);
     try {
         app.parse(argc, argv);

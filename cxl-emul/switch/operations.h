@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "cxl-emul/switch/disturbance.h"
 #include "cxl-emul/switch/hotplug.h"
 #include "cxl-emul/switch/media.h"
 #include "cxl-emul/switch/model.h"
@@ -34,6 +36,15 @@ class Operations {
     void obey_aborts();
     // Interrupts whatever can be interrupted.
     void stop();
+    // The same of those that these are, and others may begin afterwards.
+    using Which = std::function<bool(const Operation&)>;
+    void interrupt(const Which& which);
+    [[nodiscard]] bool any(const Which& which) const;
+
+    // Asked about each operation that begins from now on; null: none is disturbed.
+    void disturb(std::shared_ptr<Disturbance> disturbance) { disturbance_ = std::move(disturbance); }
+    // Operations that stood still look whether they still have to.
+    void look_again();
 
     // What a bind of this vPPB gives its host. The vPPB must not be unbound.
     [[nodiscard]] HotplugDevice device_at(VppbId id) const;
@@ -47,7 +58,7 @@ class Operations {
     boost::asio::awaitable<fmapi::ReturnCode> bind(Running& running, VppbId id);
     boost::asio::awaitable<fmapi::ReturnCode> unbind(Running& running, const UnbindOperation& operation);
     boost::asio::awaitable<fmapi::ReturnCode> sanitize(Running& running, const SanitizeOperation& operation);
-    // Spends the emulated time; false when it was interrupted.
+    // Spends the emulated time, and as long as it is held; false when it was interrupted.
     boost::asio::awaitable<bool> spend_time(Running& running);
     [[nodiscard]] HotplugSlot slot_of(VppbId id) const;
 
@@ -56,6 +67,7 @@ class Operations {
     SwitchModel& model_;
     std::vector<std::shared_ptr<Media>> media_;
     std::shared_ptr<HotplugBackend> hotplug_;
+    std::shared_ptr<Disturbance> disturbance_;
     std::list<std::shared_ptr<Running>> running_;
     bool stopped_ = false;
     std::optional<boost::asio::thread_pool> eraser_;  // started when first needed

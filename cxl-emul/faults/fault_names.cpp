@@ -42,10 +42,10 @@ std::optional<std::uint16_t> parse_hex(std::string_view text) {
     return value;
 }
 
-const std::map<std::string, fmapi::Opcode, std::less<>>& opcodes() {
+const std::map<std::string, fmapi::Opcode, std::less<>>& known_opcodes() {
     static const auto all = [] {
         std::map<std::string, fmapi::Opcode, std::less<>> names;
-        for (const fmapi::OpcodeInfo& row : fmapi::kOpcodes) names.emplace(dashed(row.name), row.opcode);
+        for (const fmapi::OpcodeInfo& row : fmapi::opcodes()) names.emplace(dashed(row.name), row.opcode);
         return names;
     }();
     return all;
@@ -82,16 +82,16 @@ std::string name_in(Value value, std::string_view name,
 }  // namespace
 
 std::optional<fmapi::Opcode> parse_opcode(std::string_view text) {
-    if (const auto found = opcodes().find(text); found != opcodes().end()) return found->second;
+    if (const auto found = known_opcodes().find(text); found != known_opcodes().end()) return found->second;
     if (const auto value = parse_hex(text)) return static_cast<fmapi::Opcode>(*value);
     return std::nullopt;
 }
 
 std::string name_in_scenario(fmapi::Opcode opcode) {
-    return name_in(opcode, fmapi::name_of(opcode), opcodes());
+    return name_in(opcode, fmapi::name_of(opcode), known_opcodes());
 }
 
-std::string nearest_opcode(std::string_view text) { return nearest_in(text, opcodes()); }
+std::string nearest_opcode(std::string_view text) { return nearest_in(text, known_opcodes()); }
 
 std::optional<fmapi::ReturnCode> parse_return_code(std::string_view text) {
     if (const auto found = return_codes().find(text); found != return_codes().end()) return found->second;

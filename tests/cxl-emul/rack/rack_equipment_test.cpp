@@ -19,9 +19,9 @@ TEST(RackEquipment, PoisonIsInjectedWhereTheFaultSays) {
 TEST(RackEquipment, AMediaErrorIsAnEventInTheLogOfItsSeverity) {
     Fault fault;
     fault.kind = FaultKind::kMediaError;
-    for (const auto& [severity, log] :
-         {std::pair{fmapi::MldPortEvent::kCorrectable, "warning"},
-          std::pair{fmapi::MldPortEvent::kNonFatal, "failure"}, std::pair{fmapi::MldPortEvent::kFatal, "fatal"}}) {
+    for (const auto& [severity, log] : {std::pair{fmapi::MldPortEvent::kCorrectable, "warning"},
+                                        std::pair{fmapi::MldPortEvent::kNonFatal, "failure"},
+                                        std::pair{fmapi::MldPortEvent::kFatal, "fatal"}}) {
         fault.severity = severity;
         const InjectCommand command = inject_command(fault);
         EXPECT_EQ(command.name, "cxl-inject-general-media-event");

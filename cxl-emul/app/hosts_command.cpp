@@ -23,8 +23,11 @@
 #include "common/daemon/daemon.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
+#include "cxl-emul/faults/fault_board.h"
+#include "cxl-emul/faults/scenario.h"
 #include "cxl-emul/hosts/control.h"
 #include "cxl-emul/hosts/fleet.h"
+#include "cxl-emul/hosts/fleet_equipment.h"
 #include "cxl-emul/hosts/manager_config.h"
 
 namespace memtide::emul {
@@ -48,6 +51,8 @@ struct HostsOptions {
     std::string write_config;
     std::string state = "/tmp/memtide-fabric-manager.db";
     std::string control;
+    std::string scenario;
+    double scenario_speed = 1;
     bool verbose = false;
 };
 
@@ -162,7 +167,8 @@ void print_ready(const HostsOptions& typed, const FleetOptions& options, const T
     daemon::notify_ready(fmt::format("{} emulated hosts", hosts));
 }
 
-Result<> run(const HostsOptions& typed, const FleetOptions& options) {
+Result<> run(const HostsOptions& typed, const FleetOptions& options,
+             const std::optional<Scenario>& scenario) {
     asio::io_context context(1);
     auto fleet = Fleet::open(context.get_executor(), options);
     if (!fleet) return std::unexpected(fleet.error());
@@ -172,26 +178,30 @@ Result<> run(const HostsOptions& typed, const FleetOptions& options) {
         const auto text = manager_config(topology, options.manager, files);
         if (const auto written = write_file(typed.write_config, *text); !written) return written;
     }
+    FleetEquipment equipment(**fleet);
+    FaultBoard board(context.get_executor(), equipment);
     http::Router router;
-    add_control_routes(router, **fleet);
+    add_control_routes(router, **fleet, board);
     http::Server control(context.get_executor(), router);
     if (!typed.control.empty())
         if (auto listening = control.listen(typed.control); !listening)
             return std::unexpected(about("--control", listening.error()));
-    auto live = [](Fleet& one, http::Server& server) -> asio::awaitable<void> {
+    auto live = [](Fleet& one, FaultBoard& faults, http::Server& server) -> asio::awaitable<void> {
         co_await daemon::wait_for_shutdown_signal();
         daemon::notify_stopping();
+        faults.stop();
         one.stop();
         co_await server.stop(milliseconds(500));
     };
     std::exception_ptr failure;
-    asio::co_spawn(context, live(**fleet, control), [&](const std::exception_ptr& error) {
+    asio::co_spawn(context, live(**fleet, board, control), [&](const std::exception_ptr& error) {
         failure = error;
         if (error) context.stop();
     });
     // Behind the first step of that: whoever has read that it runs may end it.
     asio::post(context, [&] {
         (*fleet)->start();
+        if (scenario) (void)board.play(*scenario, typed.scenario_speed);
         print_ready(typed, options, topology, control);
     });
     context.run();
@@ -205,10 +215,20 @@ int run_hosts(const HostsOptions& typed) {
         std::cerr << "memtide-cxl-emul: " << options.error().message << '\n';
         return daemon::kExitUsage;
     }
+    std::optional<Scenario> scenario;
+    if (!typed.scenario.empty()) {
+        const auto topology = plan_fleet(*options);
+        auto loaded = load_scenario(typed.scenario, &*topology);
+        if (!loaded) {
+            std::cerr << loaded.error().message << '\n';
+            return daemon::kExitUsage;
+        }
+        scenario = *std::move(loaded);
+    }
     log::set_level(typed.verbose ? log::Level::kDebug : log::Level::kWarning);
     daemon::ignore_sigpipe();
     daemon::raise_file_limit();
-    if (const auto done = run(typed, *options); !done) {
+    if (const auto done = run(typed, *options, scenario); !done) {
         std::cerr << "memtide-cxl-emul: " << done.error().message << '\n';
         return daemon::kExitFailure;
     }
@@ -302,6 +322,13 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--seed", fleet.seed, "Of delays and faults")->check(from(0))->capture_default_str();
     command->add_option("--control", options->control,
                         "Serve faults and what was seen here: 127.0.0.1:PORT or unix:/PATH");
+    command->add_option("--scenario", options->scenario,
+                        "Faults with the times at which they begin (YAML, docs/faults.md), counted from the "
+                        "start");
+    command
+        ->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
+        ->check(CLI::Range(0.001, 1000.0))
+        ->capture_default_str();
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
     for (const char* shape : {"--count", "--switches", "--devices", "--kind", "--lds", "--ld-size", "--heads", "--vppbs"})
         topology->excludes(command->get_option(shape));

@@ -7,6 +7,7 @@
 #include "common/daemon/exit_code.h"
 #include "common/usage/explain.h"
 #include "cxl-emul/app/draw_command.h"
+#include "cxl-emul/app/fault_command.h"
 #include "cxl-emul/app/hosts_command.h"
 #include "cxl-emul/app/switch_command.h"
 #include "cxl-emul/app/validate_command.h"
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
     std::function<int()> chosen;
     emul::add_switch_command(app, chosen);
     emul::add_hosts_command(app, chosen);
+    emul::add_fault_command(app, chosen);
     emul::add_rack_commands(app, chosen);
     emul::add_validate_command(app, chosen);
     emul::add_draw_command(app, chosen);

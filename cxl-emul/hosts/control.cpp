@@ -9,6 +9,7 @@
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
+#include "cxl-emul/faults/control.h"
 #include "cxl-emul/hosts/switch_control.h"
 
 namespace memtide::emul {
@@ -156,7 +157,7 @@ void add_fault_routes(http::Router& router, const std::string& kind, Fleet& flee
 
 }  // namespace
 
-void add_control_routes(http::Router& router, Fleet& fleet) {
+void add_control_routes(http::Router& router, Fleet& fleet, FaultBoard& board) {
     router.add("GET", "/v1/status", [&fleet](http::Request) -> Answer {
         co_return http::json_response(kOk, json::serialize(status(fleet)));
     });
@@ -168,10 +169,12 @@ void add_control_routes(http::Router& router, Fleet& fleet) {
         if (host == nullptr) co_return http::problem(kNotFound, "not-found", "there is no such host");
         co_return http::json_response(kOk, json::serialize(describe(*host)));
     });
-    router.add("DELETE", "/v1/faults", [&fleet](http::Request) -> Answer {
+    router.add("DELETE", "/v1/faults", [&fleet, &board](http::Request) -> Answer {
+        board.clear_all();
         fleet.heal();
         co_return answer_of({});
     });
+    add_fault_routes(router, board);
     add_fault_routes<HostId>(router, "hosts", fleet, fault_of_host);
     add_fault_routes<SwitchId>(router, "switches", fleet, fault_of_switch);
     add_fault_routes<DeviceId>(router, "devices", fleet, fault_of_device);

@@ -311,6 +311,32 @@ Result<> Fleet::end_fault(const DeviceId& id, DeviceFault fault) {
     return {};
 }
 
+// --- One port ---
+
+void Fleet::show_port(SwitchPlace& place, std::uint8_t port, bool there) {
+    const PortConfig* at = place.life->config().port(port);
+    if (at == nullptr || !at->device) return;
+    for (Host* host : place.hosts) host->set_device_link(at->device->value, there);
+}
+
+void Fleet::set_port_link(const SwitchId& id, std::uint8_t port, bool up) {
+    SwitchPlace& place = switches_.at(id);
+    const PortConfig* at = place.life->config().port(port);
+    if (at != nullptr && at->host) {
+        (void)(up ? end_fault(*at->host, HostFault::kLinkDown)
+                  : begin_fault(*at->host, HostFault::kLinkDown, std::nullopt));
+        return;
+    }
+    place.life->set_port_link(port, up);
+    show_port(place, port, up);
+}
+
+void Fleet::set_port_plugged(const SwitchId& id, std::uint8_t port, bool plugged) {
+    SwitchPlace& place = switches_.at(id);
+    place.life->set_port_plugged(port, plugged);
+    show_port(place, port, plugged);
+}
+
 void Fleet::heal() {
     for (const auto& [id, host] : hosts_)
         for (std::size_t f = 0; f < kHostFaults; ++f) (void)end_fault(id, static_cast<HostFault>(f));

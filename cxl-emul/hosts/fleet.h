@@ -80,6 +80,11 @@ class Fleet {
     // Everything that is wrong now, those of the options included.
     void heal();
 
+    // Of one port of a switch, as hosts see it; names are those of the plan.
+    void set_port_link(const SwitchId& id, std::uint8_t port, bool up);
+    void set_port_plugged(const SwitchId& id, std::uint8_t port, bool plugged);
+    [[nodiscard]] SwitchLife& life_of(const SwitchId& id) { return *switches_.at(id).life; }
+
   private:
     class Hotplug;
     struct SwitchPlace {
@@ -103,6 +108,7 @@ class Fleet {
     boost::asio::awaitable<void> turn_on(SwitchPlace& place);
     void spawn(boost::asio::awaitable<void> coroutine);
     void later(Duration lasts, std::function<void()> what);
+    void show_port(SwitchPlace& place, std::uint8_t port, bool there);
     void set_link(const DeviceId& id, DevicePlace& place, bool up);
     static void set_wear(const DeviceId& id, DevicePlace& place, DeviceFault fault, bool on);
     static void set_health(const DeviceId& id, const DevicePlace& place);

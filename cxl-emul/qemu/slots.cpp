@@ -74,6 +74,16 @@ asio::awaitable<Result<>> Slots::attach(PortPlace place, HotplugDevice device) {
     co_return Result<>{};
 }
 
+asio::awaitable<Result<>> Slots::command(PortPlace place, std::string name, json::object arguments) {
+    const auto found = plugged_.find(place.id);
+    if (found == plugged_.end())
+        co_return fail(ErrorCode::kNotFound, "nothing is in the slot of port " + place.id);
+    arguments["path"] = "/machine/peripheral/" + found->second.device;
+    const auto done = co_await qmp_.execute(std::move(name), std::move(arguments));
+    if (!done) co_return std::unexpected(done.error());
+    co_return Result<>{};
+}
+
 asio::awaitable<Result<>> Slots::detach(PortPlace place, fmapi::UnbindOption option,
                                         std::shared_ptr<GuestHelper> helper) {
     const auto found = plugged_.find(place.id);

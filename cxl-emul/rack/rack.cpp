@@ -290,6 +290,14 @@ Result<std::shared_ptr<RackHost>> Rack::host(const std::string& name) const {
     return std::unexpected(no_such_host(state_->options.topology, name));
 }
 
+std::vector<Switch*> Rack::switches() const {
+    std::vector<Switch*> all;
+    for (const auto& sw : state_->switches) all.push_back(sw.get());
+    return all;
+}
+
+const Topology& Rack::topology() const { return state_->options.topology; }
+
 bool Rack::ready() const {
     if (!state_->booted || !state_->failure.empty()) return false;
     for (const auto& host : state_->hosts) {

@@ -104,7 +104,7 @@ Result<> RunFolder::add_host(const std::string& host) {
 
 void RunFolder::clear(bool logs_too) {
     std::error_code error;
-    for (const char* name : {"control.sock", "initramfs", "kvm-probe.console"})
+    for (const char* name : {"control.sock", "faults.sock", "initramfs", "kvm-probe.console"})
         fs::remove(path_ + "/" + name, error);
     for (fs::directory_iterator it(path_ + "/hosts", error), end; !error && it != end; it.increment(error)) {
         std::error_code ignored;

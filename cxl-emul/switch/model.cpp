@@ -71,21 +71,43 @@ std::shared_ptr<Device> make_device(const DeviceConfig& config) {
     auto device = std::make_shared<Device>();
     device->config = config;
     if (config.kind == DeviceKind::kDcd) device->dynamic = make_dynamic(config);
-    if (config.lds.empty()) {
-        device->lds.resize(1);
-        device->lds[0].size = config.size;
-        return device;
-    }
-    Bytes offset;
-    for (const Bytes size : config.lds) {
-        Ld& ld = device->lds.emplace_back();
-        ld.offset = offset;
-        ld.size = size;
-        offset += size;
-    }
+    device->lds.resize(config.lds.empty() ? 1 : config.lds.size());
+    reset(*device);
     for (std::size_t ld = 0; ld < config.demands.size(); ++ld)
         device->lds[ld].qos.demand = config.demands[ld].value;
     return device;
+}
+
+void reset(Device& device) {
+    if (std::ranges::any_of(device.lds, [](const Ld& ld) { return ld.taken_by.has_value(); })) return;
+    device.response_limit = kLargestMessage;
+    Bytes offset;
+    for (std::size_t i = 0; i < device.lds.size(); ++i) {
+        Ld& ld = device.lds[i];
+        ld.response_limit = kLargestMessage;
+        ld.offset = offset;
+        ld.size = device.config.lds.empty() ? device.config.size : device.config.lds[i];
+        offset += ld.size;
+    }
+}
+
+void unbind_at_once(SwitchModel& model, VppbId id) {
+    VirtualBridge& bridge = model.bridge(id);
+    if (bridge.state != VirtualBridge::State::kUnbound) model.ld_of(bridge).taken_by.reset();
+    bridge = {};
+}
+
+void reset(SwitchModel& model) {
+    for (std::size_t vcs = 0; vcs < model.vcss.size(); ++vcs)
+        for (std::size_t vppb = 0; vppb < model.vcss[vcs].vppbs.size(); ++vppb)
+            unbind_at_once(model, {vcs, static_cast<std::uint8_t>(vppb)});
+    for (Port& port : model.ports) {
+        port.perst_asserted = false;
+        port.config_writes.clear();
+    }
+    model.events = EventLogs();
+    model.response_limit = kLargestMessage;
+    model.background = {};
 }
 
 std::optional<std::size_t> ld_of_sld(const Device& device, std::uint8_t head) {
@@ -138,6 +160,14 @@ const Ld& SwitchModel::ld_of(const VirtualBridge& bridge) const { return device_
 
 Ld& SwitchModel::ld_of(const VirtualBridge& bridge) {
     return devices[ports[bridge.port].device.value()].lds[bridge.ld];
+}
+
+std::optional<std::size_t> device_index_of(const SwitchModel& model, const Operation& operation) {
+    if (const auto* sanitize = std::get_if<SanitizeOperation>(&operation)) return sanitize->device;
+    if (std::holds_alternative<PidBindingOperation>(operation)) return std::nullopt;
+    const auto* bind = std::get_if<BindOperation>(&operation);
+    const VppbId id = bind != nullptr ? bind->vppb : std::get<UnbindOperation>(operation).vppb;
+    return model.ports[model.bridge(id).port].device.value();
 }
 
 Component& component_of(SwitchModel& model, const Operation& operation) {

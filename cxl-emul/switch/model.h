@@ -191,8 +191,19 @@ struct PidBindingOperation {
 };
 using Operation = std::variant<BindOperation, UnbindOperation, SanitizeOperation, PidBindingOperation>;
 
+// The device that an operation has to do with; none for the binding of a PID.
+std::optional<std::size_t> device_index_of(const SwitchModel& model, const Operation& operation);
+
 // The component whose background operation it is.
 Component& component_of(SwitchModel& model, const Operation& operation);
+
+// As after power-on: nothing bound, no events, nothing of what managers set. Links, and the devices with what
+// is allocated in them, are as they are.
+void reset(SwitchModel& model);
+// The LDs of the device are as after power-on; while any is bound nothing changes.
+void reset(Device& device);
+// Without an operation: whoever had it has lost it.
+void unbind_at_once(SwitchModel& model, VppbId id);
 
 // Records how an operation ended, which must be the running one: a bind has bound or left the vPPB unbound,
 // an unbind has unbound or left it bound.

@@ -7,9 +7,9 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "common/base/no_throw.h"
 #include "common/log/log.h"
 
 namespace memtide::emul {
@@ -51,12 +51,14 @@ struct Operations::Running {
 
     Operation operation;
     std::chrono::milliseconds emulated_time;
+    Disturbance::Course course;
     Clock::time_point started = Clock::now();
     bool interrupted = false;
     asio::steady_timer timer;
     // Also held by the erasing thread.
     std::shared_ptr<EraseControl> erase = std::make_shared<EraseControl>();
 
+    [[nodiscard]] bool is_held() const { return course.held && *course.held; }
     void interrupt() {
         interrupted = true;
         erase->cancel = true;
@@ -83,6 +85,8 @@ std::chrono::milliseconds Operations::time_of(const Operation& operation) const 
 
 void Operations::launch(const Operation& operation, std::shared_ptr<void> owner) {
     auto running = std::make_shared<Running>(strand_, operation, time_of(operation));
+    if (disturbance_) running->course = disturbance_->course_of(model_, operation);
+    running->emulated_time += running->course.longer;
     running_.push_back(running);
     if (stopped_) running->interrupt();
     asio::co_spawn(strand_, run(std::move(running), std::move(owner)), asio::detached);
@@ -99,6 +103,7 @@ void Operations::refresh_progress() {
         }
         if (std::holds_alternative<SanitizeOperation>(running->operation))
             percent = std::min(percent, running->erase->percent.load());
+        if (running->is_held()) percent = 0;
         // 100 is for operations that have ended.
         component_of(model_, running->operation).background.percent = std::min(percent, 99u);
     }
@@ -113,6 +118,20 @@ void Operations::stop() {
     stopped_ = true;
     for (const auto& running : running_) running->interrupt();
     for (const auto& running : erasing_) running->interrupt();
+}
+
+void Operations::interrupt(const Which& which) {
+    for (const auto& running : running_)
+        if (which(running->operation)) running->interrupt();
+}
+
+bool Operations::any(const Which& which) const {
+    return std::ranges::any_of(running_, [&](const auto& running) { return which(running->operation); });
+}
+
+void Operations::look_again() {
+    for (const auto& running : running_)
+        if (running->course.held) running->timer.cancel();
 }
 
 void Operations::log_end(const Running& running, ReturnCode code) const {
@@ -150,10 +169,10 @@ asio::awaitable<ReturnCode> Operations::carry_out(Running& running) {
 }
 
 asio::awaitable<bool> Operations::spend_time(Running& running) {
-    if (!running.interrupted && running.emulated_time.count() > 0) {
-        running.timer.expires_at(running.started + running.emulated_time);
-        boost::system::error_code ignored;
-        co_await running.timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    const Clock::time_point end = running.started + running.emulated_time;
+    while (!running.interrupted && (running.is_held() || Clock::now() < end)) {
+        running.timer.expires_at(running.is_held() ? Clock::time_point::max() : end);
+        co_await running.timer.async_wait(kNoThrow);
     }
     co_return !running.interrupted;
 }
@@ -177,6 +196,7 @@ HotplugDevice Operations::device_at(VppbId id) const {
 
 asio::awaitable<ReturnCode> Operations::bind(Running& running, VppbId id) {
     if (!co_await spend_time(running)) co_return ReturnCode::kAborted;
+    if (running.course.ends_with) co_return *running.course.ends_with;
     const HotplugDevice device = device_at(id);
     const std::size_t index = model_.ports[model_.bridge(id).port].device.value();
     if (const auto there = media_[index]->check(); !there) {
@@ -199,6 +219,7 @@ asio::awaitable<ReturnCode> Operations::bind(Running& running, VppbId id) {
 asio::awaitable<ReturnCode> Operations::unbind(Running& running, const UnbindOperation& operation) {
     co_await spend_time(running);
     if (stopped_) co_return ReturnCode::kAborted;
+    if (running.course.ends_with) co_return *running.course.ends_with;
     const HotplugSlot slot = slot_of(operation.vppb);
     if (const auto detached = co_await hotplug_->detach(slot, operation.option); !detached) {
         log::error("hot-unplug failed", {{"switch", config_.name},
@@ -222,7 +243,12 @@ asio::awaitable<ReturnCode> Operations::erase(Running& running, std::size_t devi
                   size]() -> asio::awaitable<Result<>> { co_return media->erase(offset, size, *control); };
     Result<> erased;
     const SanitizeEffect effect = config_.devices[device].sanitize;
-    if (effect == SanitizeEffect::kDoesNothing) {
+    if (running.course.ends_with) {
+        const bool interrupted = !co_await spend_time(running);
+        co_return interrupted ? ReturnCode::kAborted : *running.course.ends_with;
+    }
+    if (effect == SanitizeEffect::kDoesNothing || !running.course.erases) {
+        media_[device]->pretend_to_erase(offset, size);
         running.erase->percent = 100;
     } else if (effect == SanitizeEffect::kFails) {
         erased = fail(ErrorCode::kIo, "the topology says that it fails");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "cxl-emul/switch/disturbance.h"
 #include "cxl-emul/switch/hotplug.h"
 #include "cxl-emul/switch/media.h"
 #include "cxl-emul/switch/model.h"
@@ -38,6 +40,15 @@ class Operations {
     void obey_aborts();
     // Interrupts whatever can be interrupted.
     void stop();
+    // The same of those that these are, and others may begin afterwards.
+    using Which = std::function<bool(const Operation&)>;
+    void interrupt(const Which& which);
+    [[nodiscard]] bool any(const Which& which) const;
+
+    // Asked about each operation that begins from now on; null: none is disturbed.
+    void disturb(std::shared_ptr<Disturbance> disturbance) { disturbance_ = std::move(disturbance); }
+    // Operations that stood still look whether they still have to.
+    void look_again();
 
     // What a bind of this vPPB gives its host. The vPPB must not be unbound.
     [[nodiscard]] HotplugDevice device_at(VppbId id) const;
@@ -57,7 +68,7 @@ class Operations {
                                                     Bytes size);
     boost::asio::awaitable<void> erase_range(std::shared_ptr<Running> running, std::size_t device,
                                              ByteRange range, std::shared_ptr<void> owner);
-    // Spends the emulated time; false when it was interrupted.
+    // Spends the emulated time, and as long as it is held; false when it was interrupted.
     boost::asio::awaitable<bool> spend_time(Running& running);
     [[nodiscard]] HotplugSlot slot_of(VppbId id) const;
 
@@ -66,6 +77,7 @@ class Operations {
     SwitchModel& model_;
     std::vector<std::shared_ptr<Media>> media_;
     std::shared_ptr<HotplugBackend> hotplug_;
+    std::shared_ptr<Disturbance> disturbance_;
     std::list<std::shared_ptr<Running>> running_;
     std::list<std::shared_ptr<Running>> erasing_;  // of dynamic capacity: nobody's background operation
     bool stopped_ = false;

@@ -15,6 +15,7 @@
 #include "common/fmapi/commands/events.h"
 #include "common/fmapi/message.h"
 #include "cxl-emul/switch/connection.h"
+#include "cxl-emul/switch/disturbance.h"
 #include "cxl-emul/switch/hotplug.h"
 #include "cxl-emul/switch/media.h"
 #include "cxl-emul/switch/model.h"
@@ -134,6 +135,26 @@ class Switch {
 
     // The device sends an error message for one of its LDs to the switch.
     void report_ld_error(const DeviceId& device, fmapi::MldPortEvent event);
+
+    // As set_host_link() or set_device_link(), and set_device_plugged(), of whatever is at one port.
+    void set_port_link(std::uint8_t port, bool up);
+    void set_port_plugged(std::uint8_t port, bool plugged);
+
+    // Everything is to be asked about from now on; null: nothing goes wrong on purpose.
+    void disturb(std::shared_ptr<Disturbance> disturbance);
+    // What a Disturbance holds may go on now.
+    void look_again();
+
+    // Connections end, new ones are closed at once, and background operations are interrupted. With
+    // `keeps_state` it has its bindings and events afterwards; otherwise nothing is bound, hosts lose by
+    // surprise what they had, and there are no events. Devices have power of their own.
+    void power_off(bool keeps_state);
+    // It serves again, as soon as power_off() has come to its end.
+    void power_on();
+    // A device forgets what it was told: nothing of it is bound behind this switch, and its LDs have the
+    // sizes that the topology gives them. Background operations of its LDs are interrupted. What is in its
+    // memory stays, which is the worst that can be.
+    void lose_device_state(const DeviceId& device);
 
   private:
     class Impl;

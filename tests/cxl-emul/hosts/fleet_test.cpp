@@ -12,6 +12,7 @@
 
 #include "common/http/server.h"
 #include "cxl-emul/hosts/control.h"
+#include "cxl-emul/hosts/fleet_equipment.h"
 #include "tests/cxl-emul/switch/manager.h"
 #include "tests/cxl-emul/switch/test_switch.h"
 #include "tests/integration/background.h"
@@ -328,8 +329,12 @@ TEST_F(FleetTest, ControlChangesVirtualSwitchesAndShowsWhoGetsWhichBandwidth) {
 
 TEST_F(FleetTest, ControlSpeaksHttp) {
     http::Router router;
+    std::optional<FleetEquipment> equipment;
+    std::optional<FaultBoard> board;
     background_.call([&] {
-        add_control_routes(router, *fleet_);
+        equipment.emplace(*fleet_);
+        board.emplace(background_.executor(), *equipment);
+        add_control_routes(router, *fleet_, *board);
         return 0;
     });
     const auto ask = [&](std::string method, std::string path,
@@ -353,7 +358,16 @@ TEST_F(FleetTest, ControlSpeaksHttp) {
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/erase-twice").status, 404U);
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/worn", {{"for", "1h"}}).status, 204U);
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/failing").status, 204U);
+    http::Request inject;
+    inject.method = "POST";
+    inject.path = "/v1/faults";
+    inject.body = "{fault: link-down, host: host1}";
+    EXPECT_EQ(background_.run(router.dispatch(std::move(inject))).status, 201U);
+    EXPECT_EQ(json::parse(ask("GET", "/v1/hosts/host1").body).at("faults").at(0), "link-down");
+    EXPECT_EQ(json::parse(ask("GET", "/v1/faults").body).at("active"), 1);
     EXPECT_EQ(ask("DELETE", "/v1/faults").status, 204U);
+    EXPECT_EQ(json::parse(ask("GET", "/v1/faults").body).at("active"), 0);
+    EXPECT_TRUE(json::parse(ask("GET", "/v1/hosts/host1").body).at("faults").as_array().empty());
     EXPECT_TRUE(json::parse(ask("GET", "/v1/violations").body).at("violations").as_array().empty());
 }
 

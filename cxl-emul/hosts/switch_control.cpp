@@ -60,8 +60,9 @@ Result<std::vector<VcsChange>> changes_of(std::uint8_t id, const http::Request& 
         changes.emplace_back(EnableVcs{id, *on});
     }
     if (changes.empty())
-        return fail(ErrorCode::kInvalidArgument,
-                    "says nothing to change: ?upstream_port=0&vppbs=4 adds, ?vppbs=6 resizes, ?enabled=false");
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "says nothing to change: ?upstream_port=0&vppbs=4 adds, ?vppbs=6 resizes, ?enabled=false");
     return changes;
 }
 

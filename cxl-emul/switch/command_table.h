@@ -70,8 +70,8 @@ struct Row {
     Outcome (*run)(const Context&, std::span<const std::byte>);
 };
 
-// Whether the payload is what `request` is encoded as, no byte more, and none less but the fields of an optional
-// tail, which managers of an older revision do not send.
+// Whether the payload is what `request` is encoded as, no byte more, and none less but the fields of an
+// optional tail, which managers of an older revision do not send.
 template <fmapi::Described Request>
 bool has_exact_length(const Request& request, std::span<const std::byte> payload) {
     const std::size_t whole = fmapi::encode(request).size();

@@ -45,10 +45,10 @@ Outcome device_health(const DeviceContext& context, const fmapi::NoPayload&) {
 Outcome ld_info(const DeviceContext& context, const fmapi::NoPayload&) {
     const Device& device = context.device();
     // Dynamic capacity is not counted, as in Identify Memory Device.
-    return done(fmapi::GetLdInfoResponse{.memory_size = device.dynamic ? 0 : device.config.size.value,
-                                         .ld_count = static_cast<std::uint16_t>(device.lds.size()),
-                                         .qos_telemetry = fmapi::kEgressPortCongestion |
-                                                          fmapi::kTemporaryThroughputReduction});
+    return done(fmapi::GetLdInfoResponse{
+        .memory_size = device.dynamic ? 0 : device.config.size.value,
+        .ld_count = static_cast<std::uint16_t>(device.lds.size()),
+        .qos_telemetry = fmapi::kEgressPortCongestion | fmapi::kTemporaryThroughputReduction});
 }
 
 fmapi::LdGranularity granularity_of(const Device& device) {
@@ -216,8 +216,8 @@ Answer handle_device(const DeviceContext& context, fmapi::MctpType, const fmapi:
     // A pool's tunnels lead nowhere: it is where one has come to through a tunnel.
     if (context.is_pool && request.opcode == fmapi::Opcode::kTunnelManagementCommand)
         return make_answer(context.component(), request, refuse(ReturnCode::kUnsupported));
-    const bool of_heads = std::ranges::find(kHeadRows, request.opcode, &Row<DeviceContext>::opcode) !=
-                          std::end(kHeadRows);
+    const bool of_heads =
+        std::ranges::find(kHeadRows, request.opcode, &Row<DeviceContext>::opcode) != std::end(kHeadRows);
     if (device.config.is_multi_headed() && of_heads)
         return dispatch<DeviceContext>(context, kHeadRows, request);
     if (device.is_mld()) return dispatch<DeviceContext>(context, kMldRows, request);

@@ -31,14 +31,20 @@ std::variant<Function, ReturnCode> find_function(SwitchModel& model, std::uint8_
     if (!device.is_mld()) return ReturnCode::kInvalidInput;
     if (port.perst_asserted) return ReturnCode::kRetryRequired;
     if (id == kFmOwnedLd)
-        return Function{device.pci, device, {device.config.serial, {}}, true,
+        return Function{device.pci,
+                        device,
+                        {device.config.serial, {}},
+                        true,
                         DeviceContext{model, *port.device, port.config.head}};
     if (id >= device.lds.size() || !device.config.is_at_head(id, port.config.head))
         return ReturnCode::kInvalidInput;
     Ld& ld = device.lds[id];
     if (ld.taken_by) return ReturnCode::kInvalidInput;
-    return Function{ld.pci, ld, {device.config.ld_serial(id), ld.size},
-                    ld.size.value != 0 && !ld.background.running, LdContext{model, *port.device, id}};
+    return Function{ld.pci,
+                    ld,
+                    {device.config.ld_serial(id), ld.size},
+                    ld.size.value != 0 && !ld.background.running,
+                    LdContext{model, *port.device, id}};
 }
 
 Outcome ld_config(const SwitchContext& context, const fmapi::LdConfigRequest& request) {
@@ -48,8 +54,8 @@ Outcome ld_config(const SwitchContext& context, const fmapi::LdConfigRequest& re
     // As in the same command for a port's bridge.
     const fmapi::PpbConfigRequest access{.access = request.access};
     if (!access.is_write())
-        return done(fmapi::LdConfigResponse{
-            read_function_config(function.pci, function.identity, access.offset())});
+        return done(
+            fmapi::LdConfigResponse{read_function_config(function.pci, function.identity, access.offset())});
     write_function_config(function.pci, access.offset(), request.write_data, access.byte_enable());
     return done(fmapi::LdConfigResponse{0});
 }
@@ -84,10 +90,10 @@ std::optional<Operation> ring(Function& function) {
         answer_in(function.pci, static_cast<std::uint16_t>(ReturnCode::kInvalidPayloadLength), false, {});
         return std::nullopt;
     }
-    Answer answer = std::holds_alternative<LdContext>(function.context)
-                        ? handle_ld(std::get<LdContext>(function.context), fmapi::MctpType::kCci, request)
-                        : handle_device(std::get<DeviceContext>(function.context), fmapi::MctpType::kCci,
-                                        request);
+    Answer answer =
+        std::holds_alternative<LdContext>(function.context)
+            ? handle_ld(std::get<LdContext>(function.context), fmapi::MctpType::kCci, request)
+            : handle_device(std::get<DeviceContext>(function.context), fmapi::MctpType::kCci, request);
     if (answer.response.payload.size() > kMailboxPayload) {
         answer.response.return_code = ReturnCode::kInvalidInput;
         answer.response.payload.clear();
@@ -133,8 +139,8 @@ Outcome ld_memory(const SwitchContext& context, const fmapi::LdMemoryRequest& re
     const std::vector<std::byte> registers = read_registers(function.pci, status_of(function));
     fmapi::LdMemoryResponse response;
     for (std::size_t i = 0; i < request.length; ++i)
-        response.read_data.push_back(
-            enables.has(i) ? std::to_integer<std::uint8_t>(registers[offset + i]) : std::uint8_t{0});
+        response.read_data.push_back(enables.has(i) ? std::to_integer<std::uint8_t>(registers[offset + i])
+                                                    : std::uint8_t{0});
     return done(response);
 }
 

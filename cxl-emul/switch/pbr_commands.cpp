@@ -12,8 +12,10 @@ using fmapi::ReturnCode;
 Outcome identify_pbr(const SwitchContext& context, const fmapi::NoPayload&) {
     const auto& pbr = context.model.pbr;
     if (!pbr) return refuse(ReturnCode::kUnsupported);
-    return done(fmapi::IdentifyPbrSwitchResponse{
-        .gae_vcss = pbr->gae_vcss, .drts = pbr->drts, .rgts = pbr->rgts, .routing_modes = pbr->routing_modes});
+    return done(fmapi::IdentifyPbrSwitchResponse{.gae_vcss = pbr->gae_vcss,
+                                                 .drts = pbr->drts,
+                                                 .rgts = pbr->rgts,
+                                                 .routing_modes = pbr->routing_modes});
 }
 
 Outcome pid_binding(const SwitchContext& context, const fmapi::GetPidBindingRequest& request) {
@@ -27,9 +29,8 @@ Outcome pid_binding(const SwitchContext& context, const fmapi::GetPidBindingRequ
 
 bool is_in_use(const SwitchModel& model, std::uint16_t pid) {
     return std::ranges::any_of(model.vcss, [&](const Vcs& vcs) {
-        return std::ranges::any_of(vcs.vppbs, [&](const VirtualBridge& bridge) {
-            return bridge.pid && bridge.pid->pid == pid;
-        });
+        return std::ranges::any_of(
+            vcs.vppbs, [&](const VirtualBridge& bridge) { return bridge.pid && bridge.pid->pid == pid; });
     });
 }
 

@@ -39,8 +39,8 @@ std::uint8_t percent_of(std::uint64_t part, std::uint64_t whole) {
     return static_cast<std::uint8_t>(static_cast<double>(part) * 100.0 / static_cast<double>(whole));
 }
 
-// CXL 3.1, 3.3.4.3.4: below its promise an LD is lightly loaded; one that its limit holds back is told to slow
-// down, and so is everyone while the egress port is congested.
+// CXL 3.1, 3.3.4.3.4: below its promise an LD is lightly loaded; one that its limit holds back is told to
+// slow down, and so is everyone while the egress port is congested.
 DeviceLoad load_of(std::uint64_t bandwidth, const LdTraffic& ld, std::uint8_t backpressure,
                    const fmapi::QosControl& control) {
     DeviceLoad load =

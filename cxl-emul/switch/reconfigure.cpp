@@ -37,8 +37,8 @@ Result<> change(SwitchModel& model, const AddVcs& add) {
                     fmt::format("port {} is not an upstream port", wanted.upstream_port));
     for (const Vcs& vcs : model.vcss)
         if (vcs.exists && vcs.config.upstream_port == wanted.upstream_port)
-            return fail(ErrorCode::kAlreadyExists, fmt::format("VCS {} has upstream port {}", vcs.config.id,
-                                                               wanted.upstream_port));
+            return fail(ErrorCode::kAlreadyExists,
+                        fmt::format("VCS {} has upstream port {}", vcs.config.id, wanted.upstream_port));
     // Operations know a VCS by its place in the list: places of removed ones are taken, none is moved.
     const auto place = std::ranges::find(model.vcss, false, &Vcs::exists);
     Vcs& vcs = place == model.vcss.end() ? model.vcss.emplace_back() : *place;

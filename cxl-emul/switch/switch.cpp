@@ -140,7 +140,8 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     Result<> set_ld_demand(const DeviceId& name, std::size_t ld, std::uint64_t demand) {
         Device* const device = find_device(name);
         if (device == nullptr || ld >= device->lds.size())
-            return fail(ErrorCode::kNotFound, "there is no such device or LD at switch " + config_.name.value);
+            return fail(ErrorCode::kNotFound,
+                        "there is no such device or LD at switch " + config_.name.value);
         device->lds[ld].qos.demand = demand;
         return {};
     }
@@ -466,8 +467,8 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         if (request.message.is_response) return std::nullopt;  // to nothing that was asked
         auto refusal = disturbance_ ? disturbance_->refuse(request) : std::nullopt;
         auto answered =
-            speaker.shape(request.message, refusal ? *std::move(refusal)
-                                                   : answer(request.type, request.message, &connection));
+            speaker.shape(request.message,
+                          refusal ? *std::move(refusal) : answer(request.type, request.message, &connection));
         if (!answered) return std::nullopt;
         return fmapi::MctpMessage{fmapi::reply_route(request.route), request.type, *std::move(answered)};
     }

@@ -114,8 +114,8 @@ class Switch {
     // Changes a virtual switch from now until the power goes; errors as memtide::emul::reconfigure().
     boost::asio::awaitable<Result<>> change_vcs(VcsChange change);
 
-    // What the host that has the LD takes of its device from now on, bytes a second. kNotFound when there is no
-    // such device or LD here.
+    // What the host that has the LD takes of its device from now on, bytes a second. kNotFound when there is
+    // no such device or LD here.
     boost::asio::awaitable<Result<>> set_ld_demand(DeviceId device, std::size_t ld, std::uint64_t demand);
     boost::asio::awaitable<Result<DeviceBandwidth>> bandwidth(DeviceId device);
 

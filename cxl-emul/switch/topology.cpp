@@ -110,9 +110,10 @@ PbrConfig read_pbr(const YamlMap& map) {
             else if (name == "advanced-congestion-avoidance")
                 pbr.routing_modes |= fmapi::kAdvancedCongestionAvoidance;
             else
-                mode.reject(fmt::format("\"{}\" is none of random, congestion-avoidance and "
-                                        "advanced-congestion-avoidance",
-                                        name));
+                mode.reject(
+                    fmt::format("\"{}\" is none of random, congestion-avoidance and "
+                                "advanced-congestion-avoidance",
+                                name));
         }
     if (const auto vcss = map.get("gae_vcss"))
         for (const YamlValue& vcs : vcss->list()) pbr.gae_vcss |= std::uint64_t{1} << vcs.integer(0, 63);
@@ -227,7 +228,8 @@ std::vector<Endpoint> read_endpoints(const YamlValue& value) {
     for (const YamlValue& item : value.list()) {
         auto endpoint = parse_endpoint(item.string());
         if (!endpoint)
-            item.reject(endpoint.error().message, "for example tcp://127.0.0.1:2650 or unix:///tmp/switch0.sock");
+            item.reject(endpoint.error().message,
+                        "for example tcp://127.0.0.1:2650 or unix:///tmp/switch0.sock");
         // As many as the file has, whatever they are.
         endpoints.push_back(endpoint ? *std::move(endpoint) : Endpoint());
     }

@@ -31,8 +31,8 @@ struct CascadeConfig {
     std::uint8_t upstream_port = 0;
 };
 
-// A physical port: upstream when it has a host, downstream when it has a device, a switch or neither (an empty
-// slot).
+// A physical port: upstream when it has a host, downstream when it has a device, a switch or neither (an
+// empty slot).
 struct PortConfig {
     std::uint8_t id = 0;
     std::optional<HostId> host;

@@ -300,7 +300,8 @@ TEST_F(FleetTest, ControlChangesVirtualSwitchesAndShowsWhoGetsWhichBandwidth) {
     const auto vppbs = [&](std::uint8_t vcs) {
         const fmapi::GetVirtualSwitchInfoRequest request{.vcss = {vcs}};
         return fm
-            .get<fmapi::GetVirtualSwitchInfo>(request, fmapi::GetVirtualSwitchInfoResponse::answering(request))
+            .get<fmapi::GetVirtualSwitchInfo>(request,
+                                              fmapi::GetVirtualSwitchInfoResponse::answering(request))
             .vcss.at(0)
             .total_vppbs;
     };
@@ -311,8 +312,9 @@ TEST_F(FleetTest, ControlChangesVirtualSwitchesAndShowsWhoGetsWhichBandwidth) {
     EXPECT_EQ(ask("DELETE", "switch0/vcss/0").status, 409U);
     EXPECT_EQ(ask("DELETE", "switch0/vcss/1").status, 204U);
     EXPECT_EQ(ask("DELETE", "switch0/vcss/1").status, 404U);
-    EXPECT_EQ(ask("PUT", "switch0/vcss/7", {{"vppbs", "3"}, {"upstream_port", "1"}, {"enabled", "false"}}).status,
-              204U);
+    EXPECT_EQ(
+        ask("PUT", "switch0/vcss/7", {{"vppbs", "3"}, {"upstream_port", "1"}, {"enabled", "false"}}).status,
+        204U);
     EXPECT_EQ(vppbs(7), 3);
     EXPECT_EQ(ask("PUT", "switch0/vcss/7").status, 422U);
     EXPECT_EQ(ask("PUT", "switch0/vcss/x", {{"vppbs", "3"}}).status, 422U);

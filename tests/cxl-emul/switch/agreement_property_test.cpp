@@ -55,7 +55,8 @@ struct Reference {
   private:
     template <typename Predicate>
     bool any(Predicate predicate) const {
-        return std::ranges::any_of(vppbs, [&](const auto& vcs) { return std::ranges::any_of(vcs, predicate); });
+        return std::ranges::any_of(vppbs,
+                                   [&](const auto& vcs) { return std::ranges::any_of(vcs, predicate); });
     }
 };
 
@@ -64,12 +65,12 @@ class Agreement {
     explicit Agreement(unsigned seed) : random_(seed) {}
 
     void step() {
-        constexpr void (Agreement::*kSteps[])() = {
-            &Agreement::bind,      &Agreement::bind,         &Agreement::unbind,  &Agreement::end,
-            &Agreement::end,       &Agreement::erase,        &Agreement::resize,  &Agreement::bind_pid,
-            &Agreement::unbind_pid, &Agreement::read_vppb,   &Agreement::read_lds, &Agreement::promise,
-            &Agreement::set_limit, &Agreement::read_promises, &Agreement::secret, &Agreement::abort,
-            &Agreement::garbage,   &Agreement::ld_config};
+        constexpr void (Agreement::* kSteps[])() = {
+            &Agreement::bind,       &Agreement::bind,          &Agreement::unbind,   &Agreement::end,
+            &Agreement::end,        &Agreement::erase,         &Agreement::resize,   &Agreement::bind_pid,
+            &Agreement::unbind_pid, &Agreement::read_vppb,     &Agreement::read_lds, &Agreement::promise,
+            &Agreement::set_limit,  &Agreement::read_promises, &Agreement::secret,   &Agreement::abort,
+            &Agreement::garbage,    &Agreement::ld_config};
         (this->*kSteps[number(std::size(kSteps))])();
     }
     [[nodiscard]] const std::set<std::pair<Opcode, ReturnCode>>& seen() const { return seen_; }
@@ -186,9 +187,9 @@ class Agreement {
         else if (reference_.is_taken(ld))
             expected = ReturnCode::kInvalidSecurityState;
         const auto request = fmapi::make_request(opcode, 0);
-        const fmapi::Message answer =
-            ld == kSld ? fabric_.at_device(kSldPort, request, fmapi::MctpType::kCci)
-                       : fabric_.at_ld(kMldPort, static_cast<std::uint8_t>(ld), request);
+        const fmapi::Message answer = ld == kSld
+                                          ? fabric_.at_device(kSldPort, request, fmapi::MctpType::kCci)
+                                          : fabric_.at_ld(kMldPort, static_cast<std::uint8_t>(ld), request);
         note(opcode, answer.return_code, expected);
         if (expected != ReturnCode::kBackgroundStarted) return;
         reference_.erasing[ld] = true;
@@ -217,10 +218,9 @@ class Agreement {
         const ReferenceVppb& known = *find(vcs, vppb);
         fmapi::Vppb expected;
         if (known.has == ReferenceVppb::kLd) {
-            expected = known.what == kSld
-                           ? fmapi::Vppb{fmapi::VppbBinding::kBoundPort, kSldPort, 0xff}
-                           : fmapi::Vppb{fmapi::VppbBinding::kBoundLd, kMldPort,
-                                         static_cast<std::uint8_t>(known.what)};
+            expected = known.what == kSld ? fmapi::Vppb{fmapi::VppbBinding::kBoundPort, kSldPort, 0xff}
+                                          : fmapi::Vppb{fmapi::VppbBinding::kBoundLd, kMldPort,
+                                                        static_cast<std::uint8_t>(known.what)};
         } else if (known.has == ReferenceVppb::kPid) {
             expected.binding = fmapi::VppbBinding::kBoundPid;
         }
@@ -242,7 +242,8 @@ class Agreement {
         for (const std::uint8_t one : after) sum += one;
         const auto expected = ld == kSld || sum > 256 ? ReturnCode::kInvalidInput : ReturnCode::kSuccess;
         note(Opcode::kSetQosAllocatedBandwidth,
-             fabric_.at_device<fmapi::SetQosAllocatedBandwidth>(kMldPort, {ld, {fraction}}).return_code, expected);
+             fabric_.at_device<fmapi::SetQosAllocatedBandwidth>(kMldPort, {ld, {fraction}}).return_code,
+             expected);
         if (expected == ReturnCode::kSuccess) reference_.allocated = after;
     }
     void set_limit() {
@@ -250,14 +251,16 @@ class Agreement {
         const std::uint8_t fraction = byte(256);
         const auto expected = ld == kSld ? ReturnCode::kInvalidInput : ReturnCode::kSuccess;
         note(Opcode::kSetQosBandwidthLimit,
-             fabric_.at_device<fmapi::SetQosBandwidthLimit>(kMldPort, {ld, {fraction}}).return_code, expected);
+             fabric_.at_device<fmapi::SetQosBandwidthLimit>(kMldPort, {ld, {fraction}}).return_code,
+             expected);
         if (expected == ReturnCode::kSuccess) reference_.limits[ld] = fraction;
     }
     void read_promises() {
-        EXPECT_TRUE(std::ranges::equal(
-            fabric_.get_at_device<fmapi::GetQosAllocatedBandwidth>(kMldPort).fractions, reference_.allocated));
-        EXPECT_TRUE(std::ranges::equal(
-            fabric_.get_at_device<fmapi::GetQosBandwidthLimit>(kMldPort).fractions, reference_.limits));
+        EXPECT_TRUE(
+            std::ranges::equal(fabric_.get_at_device<fmapi::GetQosAllocatedBandwidth>(kMldPort).fractions,
+                               reference_.allocated));
+        EXPECT_TRUE(std::ranges::equal(fabric_.get_at_device<fmapi::GetQosBandwidthLimit>(kMldPort).fractions,
+                                       reference_.limits));
     }
     void secret() {
         fmapi::DomainValidationSecret value;
@@ -287,7 +290,8 @@ class Agreement {
         const Opcode known[] = {Opcode::kBindVppb, Opcode::kSetDomainValidationSv, Opcode::kGetPidBinding,
                                 Opcode::kSendLdConfigRequest, Opcode::kPhysicalPortControl};
         const Opcode opcode = known[number(std::size(known))];
-        note(opcode, fabric_.call(fmapi::make_request(opcode, 0, fmapi::Payload(100 + number(10)))).return_code,
+        note(opcode,
+             fabric_.call(fmapi::make_request(opcode, 0, fmapi::Payload(100 + number(10)))).return_code,
              ReturnCode::kInvalidPayloadLength);
         const auto unknown = static_cast<Opcode>(0x6000 + number(0x1000));
         EXPECT_EQ(fabric_.call(fmapi::make_request(unknown, 0, fmapi::Payload(number(20)))).return_code,
@@ -295,7 +299,8 @@ class Agreement {
     }
     void ld_config() {
         const unsigned ld = number(kSld + 1);
-        const auto expected = ld == kSld || reference_.is_taken(ld) ? ReturnCode::kInvalidInput : ReturnCode::kSuccess;
+        const auto expected =
+            ld == kSld || reference_.is_taken(ld) ? ReturnCode::kInvalidInput : ReturnCode::kSuccess;
         expect<fmapi::SendLdConfigRequest>({kMldPort, 0, static_cast<std::uint16_t>(ld), 0}, expected);
     }
 

@@ -95,10 +95,12 @@ TEST(CascadeTopology, MistakesAreNamed) {
     EXPECT_THAT(refusal("{id: 4, switch: switch1}"), HasSubstr("upstream_port"));
     EXPECT_THAT(refusal("{id: 4, device: sld0, switch: switch1, upstream_port: 0}"),
                 HasSubstr("a host, a device or a switch"));
-    EXPECT_THAT(refusal("{id: 4, switch: switch1, upstream_port: 0}, {id: 5, switch: switch1, upstream_port: 0}"),
-                HasSubstr("cabled already"));
-    EXPECT_THAT(refusal("{id: 4, switch: switch1, upstream_port: 0}", "{id: 4, switch: switch0, upstream_port: 0}"),
-                HasSubstr("below itself"));
+    EXPECT_THAT(
+        refusal("{id: 4, switch: switch1, upstream_port: 0}, {id: 5, switch: switch1, upstream_port: 0}"),
+        HasSubstr("cabled already"));
+    EXPECT_THAT(
+        refusal("{id: 4, switch: switch1, upstream_port: 0}", "{id: 4, switch: switch0, upstream_port: 0}"),
+        HasSubstr("below itself"));
 }
 
 }  // namespace

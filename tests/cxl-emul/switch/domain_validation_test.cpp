@@ -49,11 +49,10 @@ TEST(DomainValidation, AVcsThatDoesNotExistHasNone) {
 TEST(DomainValidation, AValueOfAnotherLengthIsNone) {
     InProcess fabric;
     for (const std::size_t length : {0, 15, 17})
-        EXPECT_EQ(fabric
-                      .call(fmapi::make_request(fmapi::Opcode::kSetDomainValidationSv, 0,
-                                                fmapi::Payload(length)))
-                      .return_code,
-                  ReturnCode::kInvalidPayloadLength);
+        EXPECT_EQ(
+            fabric.call(fmapi::make_request(fmapi::Opcode::kSetDomainValidationSv, 0, fmapi::Payload(length)))
+                .return_code,
+            ReturnCode::kInvalidPayloadLength);
 }
 
 }  // namespace

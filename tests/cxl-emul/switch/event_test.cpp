@@ -33,14 +33,16 @@ TEST_P(SwitchEvents, NothingIsRecordedAtFirst) {
 
 TEST_P(SwitchEvents, InterruptsAreOffUntilTheyAreAskedForAndEachLogHasItsMessage) {
     EXPECT_EQ(manager_.get<fmapi::GetEventInterruptPolicy>(), fmapi::EventInterruptPolicy());
-    EXPECT_EQ(manager_.call<fmapi::SetEventInterruptPolicy>({1, 1, 2, 1, 1}).return_code, ReturnCode::kSuccess);
+    EXPECT_EQ(manager_.call<fmapi::SetEventInterruptPolicy>({1, 1, 2, 1, 1}).return_code,
+              ReturnCode::kSuccess);
     EXPECT_EQ(manager_.get<fmapi::GetEventInterruptPolicy>(),
               (fmapi::EventInterruptPolicy{0x01, 0x11, 0x02, 0x31, 0}));
 }
 
 TEST_P(SwitchEvents, InterruptPolicyWithoutDynamicCapacityIsThatOfAnOlderManager) {
-    EXPECT_EQ(manager_.call(fmapi::Opcode::kSetEventInterruptPolicy, fmapi::Payload(4, std::byte{1})).return_code,
-              ReturnCode::kSuccess);
+    EXPECT_EQ(
+        manager_.call(fmapi::Opcode::kSetEventInterruptPolicy, fmapi::Payload(4, std::byte{1})).return_code,
+        ReturnCode::kSuccess);
     EXPECT_EQ(manager_.get<fmapi::GetEventInterruptPolicy>().fatal, 0x31);
     for (const std::size_t length : {3, 6})
         EXPECT_EQ(manager_.call(fmapi::Opcode::kSetEventInterruptPolicy, fmapi::Payload(length)).return_code,
@@ -48,7 +50,8 @@ TEST_P(SwitchEvents, InterruptPolicyWithoutDynamicCapacityIsThatOfAnOlderManager
 }
 
 TEST_P(SwitchEvents, InterruptModeThatDoesNotExistChangesNothing) {
-    EXPECT_EQ(manager_.call<fmapi::SetEventInterruptPolicy>({1, 1, 3, 1, 0}).return_code, ReturnCode::kInvalidInput);
+    EXPECT_EQ(manager_.call<fmapi::SetEventInterruptPolicy>({1, 1, 3, 1, 0}).return_code,
+              ReturnCode::kInvalidInput);
     EXPECT_EQ(manager_.get<fmapi::GetEventInterruptPolicy>(), fmapi::EventInterruptPolicy());
 }
 

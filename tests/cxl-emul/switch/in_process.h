@@ -58,11 +58,11 @@ class InProcess {
     }
     // And from there to an LD.
     fmapi::Message at_ld(std::uint8_t port, std::uint8_t ld, const fmapi::Message& request) {
-        const auto inner = get_at_device<fmapi::TunnelManagementCommand>(
-            port, {.id = ld,
-                   .target = fmapi::TunnelTarget::kLd,
-                   .type = fmapi::MctpType::kCci,
-                   .command = fmapi::encode_message(request)});
+        const auto inner =
+            get_at_device<fmapi::TunnelManagementCommand>(port, {.id = ld,
+                                                                 .target = fmapi::TunnelTarget::kLd,
+                                                                 .type = fmapi::MctpType::kCci,
+                                                                 .command = fmapi::encode_message(request)});
         return fmapi::decode_message(inner.response).value();
     }
 

@@ -35,8 +35,8 @@ class LdAccess : public ::testing::Test {
         write(0x14, static_cast<std::uint32_t>(kBase >> 32), 0xf, ld);
         write(0x04, 0x2, 0xf, ld);
     }
-    static fmapi::LdMemoryRequest memory(std::uint64_t offset, std::uint16_t length, std::uint32_t enables = 0xff,
-                                         std::uint16_t ld = 1) {
+    static fmapi::LdMemoryRequest memory(std::uint64_t offset, std::uint16_t length,
+                                         std::uint32_t enables = 0xff, std::uint16_t ld = 1) {
         return {.port = kMldPort,
                 .access = enables << 12,
                 .ld = ld,
@@ -51,7 +51,8 @@ class LdAccess : public ::testing::Test {
         request.write_data = std::move(data);
         return request;
     }
-    std::vector<std::uint8_t> registers(std::uint64_t offset, std::uint16_t length, std::uint32_t enables = 0xff) {
+    std::vector<std::uint8_t> registers(std::uint64_t offset, std::uint16_t length,
+                                        std::uint32_t enables = 0xff) {
         return fabric_.get<fmapi::SendLdMemoryRequest>(memory(offset, length, enables)).read_data;
     }
     ReturnCode memory_code(const fmapi::LdMemoryRequest& request) {

@@ -157,8 +157,9 @@ TEST_F(MultiHeaded, QualityOfServiceIsChangedThroughTheLdsOwnHeadOnly) {
     EXPECT_EQ(allocate_bandwidth(0, 1), ReturnCode::kSuccess);
     EXPECT_EQ(allocate_bandwidth(0, 2), ReturnCode::kInvalidInput);
     EXPECT_EQ(allocate_bandwidth(1, 2), ReturnCode::kSuccess);
-    EXPECT_THAT(Manager::decode_success<fmapi::QosFractions>(at_head<fmapi::GetQosAllocatedBandwidth>(0)).fractions,
-                ElementsAre(0, 64, 64, 0));
+    EXPECT_THAT(
+        Manager::decode_success<fmapi::QosFractions>(at_head<fmapi::GetQosAllocatedBandwidth>(0)).fractions,
+        ElementsAre(0, 64, 64, 0));
 }
 
 TEST_F(MultiHeaded, LdAnswersThroughItsOwnHeadOnly) {

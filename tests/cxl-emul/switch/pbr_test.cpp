@@ -12,11 +12,10 @@ using fmapi::VppbBinding;
 
 class Pbr : public ::testing::Test {
   protected:
-    InProcess fabric_{"    pbr: {drts: 2, rgts: 3, routing_modes: [random, congestion-avoidance], gae_vcss: [1]}\n"};
-    const fmapi::RouteCost cost_{.latency_base_unit = 1000,
-                                 .latency_entry = 300,
-                                 .bandwidth_base_unit = 1024,
-                                 .bandwidth_entry = 32};
+    InProcess fabric_{
+        "    pbr: {drts: 2, rgts: 3, routing_modes: [random, congestion-avoidance], gae_vcss: [1]}\n"};
+    const fmapi::RouteCost cost_{
+        .latency_base_unit = 1000, .latency_entry = 300, .bandwidth_base_unit = 1024, .bandwidth_entry = 32};
 
     ReturnCode configure(PidBindingOperation operation, std::uint8_t vcs, std::uint8_t vppb,
                          std::uint16_t pid = 0) {

@@ -32,8 +32,8 @@ TEST(Qos, OneOverItsLimitGetsNoMoreThanThatThoughTheDeviceIsIdle) {
 }
 
 TEST(Qos, APromiseIsKeptUnderContention) {
-    const auto got =
-        granted(256 * kGiB, {{.allocated = 192, .demand = 300 * kGiB}, {.allocated = 0, .demand = 300 * kGiB}});
+    const auto got = granted(
+        256 * kGiB, {{.allocated = 192, .demand = 300 * kGiB}, {.allocated = 0, .demand = 300 * kGiB}});
     EXPECT_EQ(got, (std::vector<std::uint64_t>{(192 + 32) * kGiB, 32 * kGiB}));
 }
 
@@ -45,11 +45,14 @@ TEST(Qos, WhatOneLeavesOthersGet) {
 }
 
 TEST(Qos, BackPressureIsTheShareThatHasToWait) {
-    EXPECT_EQ(share_bandwidth(100, std::vector<LdTraffic>{{.demand = 50}, {.demand = 50}}).backpressure_percent, 0);
-    EXPECT_EQ(share_bandwidth(100, std::vector<LdTraffic>{{.demand = 100}, {.demand = 100}}).backpressure_percent,
-              50);
+    EXPECT_EQ(
+        share_bandwidth(100, std::vector<LdTraffic>{{.demand = 50}, {.demand = 50}}).backpressure_percent, 0);
+    EXPECT_EQ(
+        share_bandwidth(100, std::vector<LdTraffic>{{.demand = 100}, {.demand = 100}}).backpressure_percent,
+        50);
     // Who is held back by its limit does not press.
-    EXPECT_EQ(share_bandwidth(256, std::vector<LdTraffic>{{.limit = 1, .demand = 200}}).backpressure_percent, 0);
+    EXPECT_EQ(share_bandwidth(256, std::vector<LdTraffic>{{.limit = 1, .demand = 200}}).backpressure_percent,
+              0);
     // Nobody looks.
     EXPECT_EQ(share_bandwidth(100, std::vector<LdTraffic>{{.demand = 100}, {.demand = 100}},
                               {.backpressure_sample_interval = 0})
@@ -58,12 +61,15 @@ TEST(Qos, BackPressureIsTheShareThatHasToWait) {
 }
 
 TEST(Qos, LoadFollowsPromisesLimitsAndCongestion) {
-    const std::vector<LdTraffic> calm{{.allocated = 128, .demand = 10}, {.demand = 10}, {.limit = 1, .demand = 99}};
-    EXPECT_EQ(share_bandwidth(256, calm).loads,
-              (std::vector<DeviceLoad>{DeviceLoad::kLight, DeviceLoad::kOptimal, DeviceLoad::kModerateOverload}));
+    const std::vector<LdTraffic> calm{
+        {.allocated = 128, .demand = 10}, {.demand = 10}, {.limit = 1, .demand = 99}};
+    EXPECT_EQ(
+        share_bandwidth(256, calm).loads,
+        (std::vector<DeviceLoad>{DeviceLoad::kLight, DeviceLoad::kOptimal, DeviceLoad::kModerateOverload}));
     fmapi::QosControl control{.egress_moderate_percent = 10, .egress_severe_percent = 40};
     const auto load = [&](std::uint64_t demand) {
-        return share_bandwidth(100, std::vector<LdTraffic>{{.demand = 100}, {.demand = demand}}, control).loads[0];
+        return share_bandwidth(100, std::vector<LdTraffic>{{.demand = 100}, {.demand = demand}}, control)
+            .loads[0];
     };
     EXPECT_EQ(load(100), DeviceLoad::kOptimal);  // not enabled
     control.telemetry = fmapi::kEgressPortCongestion;
@@ -164,7 +170,8 @@ TEST_F(QosCommands, ControlsThatMakeNoSenseAreRefused) {
     EXPECT_EQ(control({.telemetry = 4}), ReturnCode::kInvalidInput);
     EXPECT_EQ(control({.egress_moderate_percent = 0}), ReturnCode::kInvalidInput);
     EXPECT_EQ(control({.egress_severe_percent = 101}), ReturnCode::kInvalidInput);
-    EXPECT_EQ(control({.egress_moderate_percent = 25, .egress_severe_percent = 25}), ReturnCode::kInvalidInput);
+    EXPECT_EQ(control({.egress_moderate_percent = 25, .egress_severe_percent = 25}),
+              ReturnCode::kInvalidInput);
     EXPECT_EQ(control({.backpressure_sample_interval = 16}), ReturnCode::kInvalidInput);
     EXPECT_EQ(fabric_.get_at_device<fmapi::GetQosControl>(kMldPort), fmapi::QosControl());
 }
@@ -189,11 +196,11 @@ TEST_F(QosCommands, NoMoreIsPromisedThanThereIs) {
 }
 
 TEST_F(QosCommands, AnSldHasNone) {
-    EXPECT_EQ(fabric_
-                  .at_device(kSldPort, fmapi::make_request(fmapi::Opcode::kGetQosStatus, 0),
-                             fmapi::MctpType::kCci)
-                  .return_code,
-              ReturnCode::kUnsupported);
+    EXPECT_EQ(
+        fabric_
+            .at_device(kSldPort, fmapi::make_request(fmapi::Opcode::kGetQosStatus, 0), fmapi::MctpType::kCci)
+            .return_code,
+        ReturnCode::kUnsupported);
 }
 
 TEST_F(QosCommands, HostsThatTakeTooMuchAreThrottledAndTheStatusShowsIt) {

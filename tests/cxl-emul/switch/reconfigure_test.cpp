@@ -24,7 +24,8 @@ class Reconfigure : public ::testing::Test {
     fmapi::VirtualSwitch vcs(std::uint8_t id) {
         const fmapi::GetVirtualSwitchInfoRequest request{.vcss = {id}};
         return fabric_
-            .get<fmapi::GetVirtualSwitchInfo>(request, fmapi::GetVirtualSwitchInfoResponse::answering(request))
+            .get<fmapi::GetVirtualSwitchInfo>(request,
+                                              fmapi::GetVirtualSwitchInfoResponse::answering(request))
             .vcss.at(0);
     }
 };

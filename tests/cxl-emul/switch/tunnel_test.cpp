@@ -64,8 +64,7 @@ TEST_P(Tunnel, ToAnLdThatDoesNotExistIsRefused) {
 // As managers did it that took target type 1 for an LD.
 TEST_P(Tunnel, ToAnLdByTheLdPoolsTypeReachesIt) {
     const auto old = tunnel_message(1, TunnelTarget::kLdPool, MctpType::kCci, identify_);
-    const auto answer =
-        Manager::decode_success<fmapi::TunnelResponse>(manager_.call_device(kMldPort, old));
+    const auto answer = Manager::decode_success<fmapi::TunnelResponse>(manager_.call_device(kMldPort, old));
     EXPECT_EQ(Manager::decode_success<fmapi::IdentifyResponse>(fmapi::decode_message(answer.response).value())
                   .serial,
               0x4d54000100000002U);

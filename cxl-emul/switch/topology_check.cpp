@@ -71,7 +71,7 @@ class Checker {
         switch_names_.claim(config.name.value, map.require("name"));
         if (const auto serial = map.get("serial"))
             claim_serials(config.serial, 1, "switch " + config.name.value, *serial);
-        check_listen(map.require("listen"), config);
+        if (const auto listen = map.get("listen")) check_listen(*listen, config);
         check_devices(map.require("devices").list(), config);
         check_ports(map.require("ports"), config, hosts_are_listed);
         check_vcss(map.require("vcss"), config);

@@ -117,13 +117,16 @@ TEST_F(Fmapi, DecodesCapturesAndText) {
     const auto response = fmapi::make_response(request, fmapi::ReturnCode::kBusy);
     auto writer = fmapi::PcapWriter::create(file);
     ASSERT_TRUE(writer);
-    ASSERT_TRUE(writer->write(fmapi::to_packets({.route = {.source = 8}, .message = request})));
-    ASSERT_TRUE(
-        writer->write(fmapi::to_packets({.route = fmapi::reply_route({.source = 8}), .message = response})));
+    const auto write = [&](fmapi::Sender sender, const fmapi::Message& message) {
+        ASSERT_TRUE(writer->write(1, sender, fmapi::to_packets({.route = {}, .message = message})));
+    };
+    write(fmapi::Sender::kManager, request);
+    write(fmapi::Sender::kSwitch, response);
     const auto output = memtide("", {"fmapi", "decode", file});
     EXPECT_EQ(output.exit.code, 0) << output.standard_error;
-    EXPECT_THAT(output.standard_output,
-                HasSubstr("endpoint 8 > endpoint 0 request Unbind vPPB (5202h) tag 4\n    vcs     1\n"));
+    EXPECT_THAT(
+        output.standard_output,
+        HasSubstr("10.0.0.1:40000 > 10.0.0.2:2650 request Unbind vPPB (5202h) tag 4\n    vcs     1\n"));
     EXPECT_THAT(output.standard_output, HasSubstr("response Unbind vPPB (5202h) tag 4: Busy (0006h)\n"));
     const auto json = memtide("", {"fmapi", "decode", file, "--json"});
     EXPECT_THAT(json.standard_output, HasSubstr(R"("answers":1)"));

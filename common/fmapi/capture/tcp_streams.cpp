@@ -7,10 +7,12 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// LINKTYPE_ values of capture files.
+// DLT_ values, as libpcap has them for the link types of files.
 constexpr int kNullLoopback = 0;
 constexpr int kEthernet = 1;
-constexpr int kRawIp = 101;
+constexpr int kRawIp = 12;
+constexpr int kRawIpOpenBsd = 14;
+constexpr int kRawIpInFiles = 101;
 constexpr int kLinuxCooked = 113;
 constexpr int kLinuxCooked2 = 276;
 
@@ -43,6 +45,8 @@ std::optional<Bytes> ip_packet(int link_type, Bytes packet) {
         case kEthernet:
             return behind_ethernet(packet);
         case kRawIp:
+        case kRawIpOpenBsd:
+        case kRawIpInFiles:
             return packet;
         case kLinuxCooked:
             return behind(packet, 16);

@@ -27,7 +27,7 @@ class Captures : public testing::Test {
 };
 
 const Message kRequest = make_request(Opcode::kGetPhysicalPortState, 5, bytes("02 00 01"));
-const Message kResponse = make_response(kRequest, ReturnCode::kSuccess, Payload(4 + 2 * 16));  // two packets
+const Message kResponse = make_response(kRequest, ReturnCode::kSuccess, Payload(4 + 4 * 16));  // two packets
 
 std::vector<std::byte> asked() { return to_packets({.route = {.tag = 5}, .message = kRequest}); }
 std::vector<std::byte> answered() {
@@ -39,8 +39,8 @@ TEST_F(Captures, AreReadAsTheyWereWritten) {
     ASSERT_TRUE(writer) << writer.error().message;
     const auto time =
         std::chrono::system_clock::time_point(std::chrono::nanoseconds(1'700'000'000'123'456'789));
-    ASSERT_TRUE(writer->write(asked(), time));
-    ASSERT_TRUE(writer->write(answered(), time + std::chrono::microseconds(30)));
+    ASSERT_TRUE(writer->write(7, Sender::kManager, asked(), time));
+    ASSERT_TRUE(writer->write(7, Sender::kSwitch, answered(), time + std::chrono::microseconds(30)));
     // While the writer lives: a program that is killed leaves as much.
     const auto capture = read_capture_file(path_);
     ASSERT_TRUE(capture) << capture.error().message;
@@ -50,6 +50,42 @@ TEST_F(Captures, AreReadAsTheyWereWritten) {
     EXPECT_EQ(capture->messages[1].message, kResponse);
     EXPECT_EQ(capture->messages[1].answers, 0U);
     EXPECT_EQ(capture->messages[1].type, MctpType::kFmApi);
+    EXPECT_EQ(capture->messages[1].source, "10.0.0.2:2650");
+    EXPECT_TRUE(read_capture_file(path_, PcapWriter::kSwitchPort));
+    EXPECT_THAT(read_capture_file(path_, 80).error().message,
+                HasSubstr("none of its 4 packets carries MCTP on port 80"));
+}
+
+TEST_F(Captures, KeepConnectionsApart) {
+    auto writer = PcapWriter::create(path_);
+    ASSERT_TRUE(writer);
+    const auto packets = answered();
+    for (std::size_t half = 0; half < 2; ++half)
+        for (const std::uint64_t connection : {3, 9})
+            ASSERT_TRUE(
+                writer->write(connection, Sender::kSwitch, std::span(packets).subspan(half * 68, 68)));
+    const auto capture = read_capture_file(path_);
+    ASSERT_TRUE(capture) << capture.error().message;
+    ASSERT_EQ(capture->messages.size(), 2U);
+    EXPECT_EQ(capture->messages[0].destination, "10.0.0.1:40000");
+    EXPECT_EQ(capture->messages[1].destination, "10.0.0.1:40001");
+}
+
+// Link type 291: a packet may be as long as its message.
+TEST_F(Captures, OfBareMctpPacketsAreReadToo) {
+    std::string file("\x4d\x3c\xb2\xa1\x02\x00\x04\x00", 8);
+    file += std::string("\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x23\x01\x00\x00", 16);
+    auto packet = asked();
+    packet.resize(4 + 1 + 12 + 3);
+    const auto size = static_cast<char>(packet.size());
+    file += std::string(8, '\0') + size + std::string(3, '\0') + size + std::string(3, '\0');
+    file.append(reinterpret_cast<const char*>(packet.data()), packet.size());
+    std::ofstream(path_, std::ios::binary).write(file.data(), static_cast<std::streamsize>(file.size()));
+    const auto capture = read_capture_file(path_);
+    ASSERT_TRUE(capture) << capture.error().message;
+    ASSERT_EQ(capture->messages.size(), 1U);
+    EXPECT_EQ(capture->messages[0].message, kRequest) << capture->messages[0].error;
+    EXPECT_EQ(capture->messages[0].source, "endpoint 0");
 }
 
 TEST_F(Captures, ThatAreNoneOrEndEarlyAreRefusedByName) {
@@ -58,10 +94,10 @@ TEST_F(Captures, ThatAreNoneOrEndEarlyAreRefusedByName) {
     EXPECT_THAT(read_capture_file(path_).error().message, HasSubstr(path_ + " is not a capture"));
     {
         auto writer = PcapWriter::create(path_);
-        ASSERT_TRUE(writer->write(asked()));
+        ASSERT_TRUE(writer->write(1, Sender::kManager, asked()));
     }
     std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 3);
-    EXPECT_THAT(read_capture_file(path_).error().message, HasSubstr("behind packet 0"));
+    EXPECT_THAT(read_capture_file(path_).error().message, HasSubstr("behind packet 2"));
 }
 
 // An Ethernet frame with one TCP segment.

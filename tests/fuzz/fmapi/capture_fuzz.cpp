@@ -1,5 +1,5 @@
-// Captures from anywhere: TCP segments cut out of arbitrary packets, their streams put in order, hexadecimal text, and
-// whatever comes out of them told as JSON.
+// Captures from anywhere: TCP segments cut out of arbitrary packets, their streams put in order, hexadecimal
+// text, and whatever comes out of them told as JSON.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -29,7 +29,8 @@ void tell(const Capture& capture) {
     }
 }
 
-// Packets of the length that a byte before each says, into one set of streams: no byte comes out that did not go in.
+// Packets of the length that a byte before each says, into one set of streams: no byte comes out that did not
+// go in.
 void try_packets(int link_type, std::span<const std::byte> bytes) {
     TcpStreams streams;
     std::size_t in = 0;

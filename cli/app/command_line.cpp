@@ -6,6 +6,7 @@
 
 #include "cli/app/usage.h"
 #include "cli/commands/inventory.h"
+#include "cli/commands/picture.h"
 #include "cli/commands/rack.h"
 #include "common/daemon/exit_code.h"
 #include "common/usage/explain.h"
@@ -109,7 +110,29 @@ void CommandLine::add_inventory() {
     show("devices", "Devices and their logical devices", "  memtide devices\n", show_devices);
     show("tenants", "Tenants, what they have and what they may have",
          "  memtide tenants        with a tenant's token: only that one\n", show_tenants);
-    show("topology", "What is connected to what", "  memtide topology\n", show_topology);
+    add_topology();
+}
+
+void CommandLine::add_topology() {
+    auto* const command = add(
+        "topology", "What is connected to what, in words or as a picture",
+        "  memtide topology\n"
+        "  memtide topology --svg > fabric.svg                       the fabric as it is now\n"
+        "  memtide topology --svg --file my-rack.yaml > rack.svg     a topology file; needs no manager\n");
+    auto* const svg = command->add_flag("--svg", svg_, "Draw it: a picture in SVG on standard output");
+    command->add_option("--file", topology_file_, "Draw this topology file instead of the manager's fabric")
+        ->type_name("FILE")
+        ->needs(svg)
+        ->check(something());
+    command->callback([this] {
+        chosen_ = [this](const ManagerClient& manager, Output& output) {
+            if (!svg_) return show_topology(manager, output);
+            if (output.json())
+                return output.wrong_usage("--svg and --json are two answers; ask for one", "topology");
+            return topology_file_.empty() ? draw_topology(manager, output)
+                                          : draw_topology_file(output, topology_file_);
+        };
+    });
 }
 
 void CommandLine::add_waiting(CLI::App* command) {

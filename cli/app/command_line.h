@@ -30,6 +30,7 @@ class CommandLine {
 
     CLI::App* add(const char* name, const char* text, const char* examples);
     void add_inventory();
+    void add_topology();
     void add_compose();
     void add_placement(CLI::App* command);
     void add_resize_and_lease();
@@ -50,6 +51,8 @@ class CommandLine {
     std::string url_ = "http://127.0.0.1:8080";
     http::CredentialFiles credentials_;
     bool json_ = false;
+    bool svg_ = false;
+    std::string topology_file_;
     ComposeOptions compose_;
     ListOptions list_;
     std::string id_;

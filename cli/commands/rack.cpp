@@ -26,11 +26,11 @@ std::optional<std::vector<std::string>> rack_arguments(const std::vector<std::st
     return arguments;
 }
 
-int run_rack(const Output& output, const std::vector<std::string>& arguments) {
+int become_emulator(const Output& output, const std::vector<std::string>& arguments) {
     std::error_code failed;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
     const std::string program = (self.parent_path() / "memtide-cxl-emul").string();
-    std::vector<std::string> words{program, "rack"};
+    std::vector<std::string> words{program};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     argv.reserve(words.size() + 1);
@@ -38,6 +38,12 @@ int run_rack(const Output& output, const std::vector<std::string>& arguments) {
     argv.push_back(nullptr);
     execv(program.c_str(), argv.data());
     return output.complaint(fail_errno("start", program, errno).error().message);
+}
+
+int run_rack(const Output& output, const std::vector<std::string>& arguments) {
+    std::vector<std::string> words{"rack"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return become_emulator(output, words);
 }
 
 }  // namespace memtide::cli

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
 #include "common/base/nearest.h"
@@ -41,24 +42,35 @@ bool is_tab_indented(std::string_view text, int line) {
     return false;
 }
 
+std::string extended(const std::string& key_path, std::string_view key) {
+    return key_path.empty() ? std::string(key) : fmt::format("{}.{}", key_path, key);
+}
+
+void sort_by_place(std::vector<YamlComplaint>& all) {
+    std::ranges::stable_sort(all, {}, [](const YamlComplaint& one) { return Place{one.line, one.column}; });
+}
+
 }  // namespace
 
 struct YamlDocument::State {
     std::string name;
     YAML::Node root;
-    struct Complaint {
-        Place place;
-        std::string message;
-    };
-    std::vector<Complaint> complaints;
+    bool is_readable = true;
+    std::vector<YamlComplaint> complaints;
+    std::vector<YamlComplaint> remarks;
     // Maps that were read, by where they stand, and the keys that the program knows in each.
     struct ReadMap {
         YAML::Node node;
+        std::string key_path;
         std::set<std::string, std::less<>> known;
     };
     std::map<Place, ReadMap> maps;
 
-    void complain(Place place, std::string message) { complaints.push_back({place, std::move(message)}); }
+    bool is_blamed(Place place) const {
+        return std::ranges::any_of(complaints, [place](const YamlComplaint& one) {
+            return one.line == place.line && one.column == place.column;
+        });
+    }
     std::string where(Place place) const {
         return place.line == 0 ? name : fmt::format("{}:{}:{}", name, place.line, place.column);
     }
@@ -68,11 +80,12 @@ struct YamlValue::Node {
     YAML::Node yaml;  // null when the value is absent
     Place place;
     bool absent = false;
+    std::string key_path;
 };
 
 YamlDocument::YamlDocument(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-Result<YamlDocument> YamlDocument::load(const std::string& path) {
+Result<std::string> YamlDocument::read(const std::string& path) {
     std::error_code no_matter;
     if (std::filesystem::is_directory(path, no_matter))
         return fail(ErrorCode::kNotFound, fmt::format("{}: is a folder, not a file", path));
@@ -82,55 +95,84 @@ Result<YamlDocument> YamlDocument::load(const std::string& path) {
     std::stringstream text;
     text << file.rdbuf();
     if (text.str().empty()) return fail(ErrorCode::kInvalidArgument, fmt::format("{}: is empty", path));
-    return parse(text.str(), path);
+    return text.str();
+}
+
+Result<YamlDocument> YamlDocument::load(const std::string& path) {
+    const auto text = read(path);
+    if (!text) return std::unexpected(text.error());
+    return parse(*text, path);
 }
 
 Result<YamlDocument> YamlDocument::parse(std::string_view text, std::string name) {
+    YamlDocument document = examine(text, std::move(name));
+    if (!document.is_readable()) return std::unexpected(document.check().error());
+    return document;
+}
+
+YamlDocument YamlDocument::examine(std::string_view text, std::string name) {
     auto state = std::make_shared<State>();
     state->name = std::move(name);
+    const auto give_up = [&](Place place, std::string what) {
+        state->root = YAML::Node(YAML::NodeType::Map);
+        state->is_readable = false;
+        state->complaints.push_back({place.line, place.column, std::move(what), {}, {}});
+    };
     try {
         state->root = YAML::Load(std::string(text));
+        if (!state->root.IsMap()) give_up({1, 1}, "the file must be a map of keys and values");
     } catch (const YAML::Exception& e) {
-        const std::string_view what =
-            is_tab_indented(text, e.mark.line)
-                ? std::string_view("a tab in the indentation; YAML allows only spaces")
-                : std::string_view(e.msg);
-        return fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", state->where(place_of(e.mark)), what));
+        give_up(place_of(e.mark), is_tab_indented(text, e.mark.line)
+                                      ? "a tab in the indentation; YAML allows only spaces"
+                                      : e.msg);
     }
-    if (!state->root.IsMap())
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{}: the file must be a map of keys and values", state->where({1, 1})));
     return YamlDocument(std::move(state));
 }
 
+bool YamlDocument::is_readable() const { return state_->is_readable; }
+
 YamlMap YamlDocument::root() const {
     auto node = std::make_shared<YamlValue::Node>(
-        YamlValue::Node{state_->root, place_of(state_->root.Mark()), false});
+        YamlValue::Node{state_->root, place_of(state_->root.Mark()), false, {}});
     return YamlValue(state_, std::move(node)).map();
 }
 
-Result<> YamlDocument::check() const {
-    std::vector<State::Complaint> all = state_->complaints;
+std::vector<YamlComplaint> YamlDocument::complaints() const {
+    std::vector<YamlComplaint> all = state_->complaints;
     for (const auto& [place, map] : state_->maps) {
         std::set<std::string> seen;
         for (const auto& entry : map.node) {
             const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
-            const Place key_place = place_of(entry.first.Mark());
+            const auto [line, column] = place_of(entry.first.Mark());
+            const std::string key_path = extended(map.key_path, key);
             if (!seen.insert(key).second)
-                all.push_back({key_place, fmt::format("key \"{}\" is given twice", key)});
+                all.push_back(
+                    {line, column, fmt::format("key \"{}\" is given twice", key), "take one away", key_path});
             if (map.known.contains(key)) continue;
             std::string hint;
             if (const auto nearest = nearest_name(key, map.known); !nearest.empty())
                 hint = fmt::format("; did you mean \"{}\"?", nearest);
-            all.push_back({key_place, fmt::format("unknown key \"{}\"{}", key, hint)});
+            all.push_back({line, column, fmt::format("unknown key \"{}\"{}", key, hint),
+                           fmt::format("known here: {}", fmt::join(map.known, ", ")), key_path});
         }
     }
+    sort_by_place(all);
+    return all;
+}
+
+std::vector<YamlComplaint> YamlDocument::remarks() const {
+    std::vector<YamlComplaint> all = state_->remarks;
+    sort_by_place(all);
+    return all;
+}
+
+Result<> YamlDocument::check() const {
+    const std::vector<YamlComplaint> all = complaints();
     if (all.empty()) return {};
-    std::ranges::stable_sort(all, {}, &State::Complaint::place);
     std::string message;
-    for (const auto& complaint : all) {
+    for (const YamlComplaint& one : all) {
         if (!message.empty()) message += '\n';
-        message += state_->where(complaint.place) + ": " + complaint.message;
+        message += state_->where({one.line, one.column}) + ": " + one.message;
     }
     return fail(ErrorCode::kInvalidArgument, std::move(message));
 }
@@ -140,15 +182,21 @@ YamlValue::YamlValue(std::shared_ptr<YamlDocument::State> document, std::shared_
 
 std::string YamlValue::where() const { return document_->where(node_->place); }
 
-void YamlValue::reject(std::string message) const {
+bool YamlValue::is_sound() const { return !node_->absent && !document_->is_blamed(node_->place); }
+
+void YamlValue::reject(std::string message, std::string advice) const {
     // An absent value was complained about when it was required; a second line would only confuse. So would a
     // second one about the same value: it is read as something else after the first.
-    const auto same_place = [&](const YamlDocument::State::Complaint& one) {
-        return one.place == node_->place;
-    };
     if (node_->absent) return;
-    if (node_->yaml.IsScalar() && std::ranges::any_of(document_->complaints, same_place)) return;
-    document_->complain(node_->place, std::move(message));
+    if (node_->yaml.IsScalar() && document_->is_blamed(node_->place)) return;
+    document_->complaints.push_back(
+        {node_->place.line, node_->place.column, std::move(message), std::move(advice), node_->key_path});
+}
+
+void YamlValue::remark(std::string message, std::string advice) const {
+    if (!is_sound()) return;
+    document_->remarks.push_back(
+        {node_->place.line, node_->place.column, std::move(message), std::move(advice), node_->key_path});
 }
 
 bool YamlValue::is_map() const { return node_->yaml.IsMap(); }
@@ -237,11 +285,13 @@ SerialNumber YamlValue::serial() const {
 
 YamlMap YamlValue::map() const {
     if (node_->yaml.IsMap()) {
-        document_->maps.try_emplace(node_->place, YamlDocument::State::ReadMap{node_->yaml, {}});
+        document_->maps.try_emplace(node_->place,
+                                    YamlDocument::State::ReadMap{node_->yaml, node_->key_path, {}});
         return YamlMap(*this);
     }
     reject("must be a map of keys and values");
-    return YamlMap(YamlValue(document_, std::make_shared<Node>(Node{YAML::Node(), node_->place, true})));
+    return YamlMap(YamlValue(
+        document_, std::make_shared<Node>(Node{YAML::Node(), node_->place, true, node_->key_path})));
 }
 
 std::vector<YamlValue> YamlValue::list() const {
@@ -251,14 +301,16 @@ std::vector<YamlValue> YamlValue::list() const {
         return values;
     }
     for (const YAML::Node& item : node_->yaml)
-        values.push_back(
-            YamlValue(document_, std::make_shared<Node>(Node{item, place_of(item.Mark()), false})));
+        values.push_back(YamlValue(
+            document_, std::make_shared<Node>(Node{item, place_of(item.Mark()), false, node_->key_path})));
     return values;
 }
 
 YamlMap::YamlMap(YamlValue self) : self_(std::move(self)) {}
 
-void YamlMap::reject(std::string message) const { self_.reject(std::move(message)); }
+void YamlMap::reject(std::string message, std::string advice) const {
+    self_.reject(std::move(message), std::move(advice));
+}
 
 std::optional<YamlValue> YamlMap::get(std::string_view key) const {
     const YamlValue::Node& self = *self_.node_;
@@ -267,8 +319,8 @@ std::optional<YamlValue> YamlMap::get(std::string_view key) const {
     for (const auto& entry : self.yaml) {
         if (!entry.first.IsScalar() || entry.first.Scalar() != key) continue;
         if (entry.second.IsNull()) return std::nullopt;
-        auto node = std::make_shared<YamlValue::Node>(
-            YamlValue::Node{entry.second, place_of(entry.second.Mark()), false});
+        auto node = std::make_shared<YamlValue::Node>(YamlValue::Node{
+            entry.second, place_of(entry.second.Mark()), false, extended(self.key_path, key)});
         return YamlValue(self_.document_, std::move(node));
     }
     return std::nullopt;
@@ -276,9 +328,13 @@ std::optional<YamlValue> YamlMap::get(std::string_view key) const {
 
 YamlValue YamlMap::require(std::string_view key) const {
     if (auto value = get(key)) return *std::move(value);
-    self_.reject(fmt::format("missing \"{}\"", key));
+    const YamlValue::Node& self = *self_.node_;
+    const std::string key_path = extended(self.key_path, key);
+    if (!self.absent)
+        self_.document_->complaints.push_back(
+            {self.place.line, self.place.column, fmt::format("missing \"{}\"", key), {}, key_path});
     return YamlValue(self_.document_, std::make_shared<YamlValue::Node>(
-                                          YamlValue::Node{YAML::Node(), self_.node_->place, true}));
+                                          YamlValue::Node{YAML::Node(), self.place, true, key_path}));
 }
 
 std::vector<std::pair<std::string, YamlValue>> YamlMap::entries() const {
@@ -292,7 +348,8 @@ std::vector<std::pair<std::string, YamlValue>> YamlMap::entries() const {
         }
         known.emplace(entry.first.Scalar());
         auto node = std::make_shared<YamlValue::Node>(
-            YamlValue::Node{entry.second, place_of(entry.second.Mark()), false});
+            YamlValue::Node{entry.second, place_of(entry.second.Mark()), false,
+                            extended(self_.node_->key_path, entry.first.Scalar())});
         result.emplace_back(entry.first.Scalar(), YamlValue(self_.document_, std::move(node)));
     }
     return result;

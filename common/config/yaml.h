@@ -17,6 +17,16 @@ namespace memtide {
 class YamlMap;
 class YamlValue;
 
+// One mistake in a document.
+struct YamlComplaint {
+    int line = 0;  // from 1; 0 stands for the file as a whole
+    int column = 0;
+    std::string message;  // what is wrong
+    std::string advice;   // what to do about it; empty when the message says it
+    // Where the value stands, by keys: "switches.ports.id". Of an absent one where it should stand.
+    std::string key_path;
+};
+
 // Reads a YAML file into typed values and remembers where each stood. Mistakes do not stop the reading: every
 // accessor records "FILE:LINE:COLUMN: what is wrong" and returns a default, so that check() reports all of
 // them at once. Not thread safe.
@@ -26,12 +36,22 @@ class YamlDocument {
     static Result<YamlDocument> load(const std::string& path);
     // As load(), for text that is already there; `name` stands for the file's name in errors.
     static Result<YamlDocument> parse(std::string_view text, std::string name);
+    // As parse(), but a text that is no YAML, or no map, gives a document that is not readable: that is its
+    // only complaint.
+    static YamlDocument examine(std::string_view text, std::string name);
+    [[nodiscard]] bool is_readable() const;
+    // The text of a file. Fails, with its name, on one that cannot be read, is empty or no file.
+    static Result<std::string> read(const std::string& path);
 
     [[nodiscard]] YamlMap root() const;
 
     // Call when everything was read: reports each recorded mistake, each key that nobody asked for (with the
     // nearest known key as a hint) and each key given twice, one a line, in file order.
     [[nodiscard]] Result<> check() const;
+    // The same, one by one.
+    [[nodiscard]] std::vector<YamlComplaint> complaints() const;
+    // What is no mistake and yet hardly meant (YamlValue::remark), in file order.
+    [[nodiscard]] std::vector<YamlComplaint> remarks() const;
 
   private:
     struct State;
@@ -57,8 +77,13 @@ class YamlValue {
     [[nodiscard]] bool is_map() const;
     [[nodiscard]] bool is_list() const;
 
-    // Records that this value is wrong: "FILE:LINE:COLUMN: " + message.
-    void reject(std::string message) const;
+    // Whether it is there and nothing has been said against it so far: what is wrong already is not worth
+    // comparing with anything.
+    [[nodiscard]] bool is_sound() const;
+    // Records that this value is wrong: "FILE:LINE:COLUMN: " + message. `advice`: what to do about it.
+    void reject(std::string message, std::string advice = {}) const;
+    // Records something that is no mistake; see YamlDocument::remarks().
+    void remark(std::string message, std::string advice = {}) const;
     // "FILE:LINE:COLUMN" of this value.
     [[nodiscard]] std::string where() const;
 
@@ -80,7 +105,7 @@ class YamlMap {
     [[nodiscard]] YamlValue require(std::string_view key) const;
     // Every key and value, for maps whose keys are data; all become known.
     [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries() const;
-    void reject(std::string message) const;
+    void reject(std::string message, std::string advice = {}) const;
 
   private:
     explicit YamlMap(YamlValue self);

@@ -52,6 +52,10 @@ struct FieldDescription {
 template <Described T>
 std::vector<FieldDescription> describe();
 
+// Whether the last `width` bytes of T are whole fields that a payload may end before.
+template <Described T>
+bool is_optional_tail(std::size_t width);
+
 namespace detail {
 
 void put(std::vector<std::byte>& out, std::uint64_t value, std::size_t width);
@@ -271,6 +275,17 @@ std::vector<FieldDescription> describe() {
     detail::Describer describer;
     std::apply([&](const auto&... f) { (describer.visit(f), ...); }, T::fields);
     return std::move(describer.rows);
+}
+
+template <Described T>
+bool is_optional_tail(std::size_t width) {
+    const std::vector<FieldDescription> rows = describe<T>();
+    std::size_t tail = 0;
+    for (auto row = rows.rbegin(); row != rows.rend() && row->optional_tail && tail < width; ++row) {
+        if (row->name.find("[].") != std::string::npos) return false;  // of a list's elements
+        tail += row->width;
+    }
+    return tail == width;
 }
 
 }  // namespace memtide::fmapi

@@ -5,6 +5,7 @@
 #include "common/fmapi/commands/component.h"
 #include "common/fmapi/commands/domain_validation.h"
 #include "common/fmapi/commands/dynamic_capacity.h"
+#include "common/fmapi/commands/dynamic_capacity_events.h"
 #include "common/fmapi/commands/events.h"
 #include "common/fmapi/commands/host_dynamic_capacity.h"
 #include "common/fmapi/commands/memory_device.h"

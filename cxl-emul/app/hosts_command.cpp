@@ -23,8 +23,11 @@
 #include "common/daemon/daemon.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
+#include "cxl-emul/faults/fault_board.h"
+#include "cxl-emul/faults/scenario.h"
 #include "cxl-emul/hosts/control.h"
 #include "cxl-emul/hosts/fleet.h"
+#include "cxl-emul/hosts/fleet_equipment.h"
 #include "cxl-emul/hosts/manager_config.h"
 
 namespace memtide::emul {
@@ -48,6 +51,8 @@ struct HostsOptions {
     std::string write_config;
     std::string state = "/tmp/memtide-fabric-manager.db";
     std::string control;
+    std::string scenario;
+    double scenario_speed = 1;
     bool verbose = false;
 };
 
@@ -106,6 +111,9 @@ Result<> check_certificates(const HostsOptions& typed) {
 
 Result<FleetOptions> read(const HostsOptions& typed) {
     FleetOptions options = typed.fleet;
+    if (options.count == 0 && options.topology.empty())
+        return fail(ErrorCode::kInvalidArgument,
+                    "--count says how many hosts there are, or --topology in which file they are");
     options.kind = typed.kind == "sld" ? DeviceKind::kSld : DeviceKind::kMld;
     const auto size = parse_bytes(typed.ld_size);
     if (!size) return std::unexpected(about("--ld-size", size.error()));
@@ -144,9 +152,10 @@ Result<> write_file(const std::string& path, const std::string& text) {
 
 void print_ready(const HostsOptions& typed, const FleetOptions& options, const Topology& topology,
                  const http::Server& control) {
-    std::cout << fmt::format("{} host{}, {} switch{}; their agents ask {}\n", options.count,
-                             options.count == 1 ? "" : "s", topology.switches.size(),
-                             topology.switches.size() == 1 ? "" : "es", options.manager);
+    const std::size_t hosts = fleet_hosts(topology, options).size();
+    std::cout << fmt::format("{} host{}, {} switch{}; their agents ask {}\n", hosts, hosts == 1 ? "" : "s",
+                             topology.switches.size(), topology.switches.size() == 1 ? "" : "es",
+                             options.manager);
     if (!typed.control.empty()) {
         std::string address = typed.control;
         if (address.ends_with(":0")) address.replace(address.size() - 1, 1, std::to_string(control.port()));
@@ -155,10 +164,11 @@ void print_ready(const HostsOptions& typed, const FleetOptions& options, const T
     if (!typed.write_config.empty())
         std::cout << "start the manager: memtide-fabric-manager --config " << typed.write_config << '\n';
     std::cout.flush();
-    daemon::notify_ready(fmt::format("{} emulated hosts", options.count));
+    daemon::notify_ready(fmt::format("{} emulated hosts", hosts));
 }
 
-Result<> run(const HostsOptions& typed, const FleetOptions& options) {
+Result<> run(const HostsOptions& typed, const FleetOptions& options,
+             const std::optional<Scenario>& scenario) {
     asio::io_context context(1);
     auto fleet = Fleet::open(context.get_executor(), options);
     if (!fleet) return std::unexpected(fleet.error());
@@ -168,26 +178,30 @@ Result<> run(const HostsOptions& typed, const FleetOptions& options) {
         const auto text = manager_config(topology, options.manager, files);
         if (const auto written = write_file(typed.write_config, *text); !written) return written;
     }
+    FleetEquipment equipment(**fleet);
+    FaultBoard board(context.get_executor(), equipment);
     http::Router router;
-    add_control_routes(router, **fleet);
+    add_control_routes(router, **fleet, board);
     http::Server control(context.get_executor(), router);
     if (!typed.control.empty())
         if (auto listening = control.listen(typed.control); !listening)
             return std::unexpected(about("--control", listening.error()));
-    auto live = [](Fleet& one, http::Server& server) -> asio::awaitable<void> {
+    auto live = [](Fleet& one, FaultBoard& faults, http::Server& server) -> asio::awaitable<void> {
         co_await daemon::wait_for_shutdown_signal();
         daemon::notify_stopping();
+        faults.stop();
         one.stop();
         co_await server.stop(milliseconds(500));
     };
     std::exception_ptr failure;
-    asio::co_spawn(context, live(**fleet, control), [&](const std::exception_ptr& error) {
+    asio::co_spawn(context, live(**fleet, board, control), [&](const std::exception_ptr& error) {
         failure = error;
         if (error) context.stop();
     });
     // Behind the first step of that: whoever has read that it runs may end it.
     asio::post(context, [&] {
         (*fleet)->start();
+        if (scenario) (void)board.play(*scenario, typed.scenario_speed);
         print_ready(typed, options, topology, control);
     });
     context.run();
@@ -201,10 +215,20 @@ int run_hosts(const HostsOptions& typed) {
         std::cerr << "memtide-cxl-emul: " << options.error().message << '\n';
         return daemon::kExitUsage;
     }
+    std::optional<Scenario> scenario;
+    if (!typed.scenario.empty()) {
+        const auto topology = plan_fleet(*options);
+        auto loaded = load_scenario(typed.scenario, &*topology);
+        if (!loaded) {
+            std::cerr << loaded.error().message << '\n';
+            return daemon::kExitUsage;
+        }
+        scenario = *std::move(loaded);
+    }
     log::set_level(typed.verbose ? log::Level::kDebug : log::Level::kWarning);
     daemon::ignore_sigpipe();
     daemon::raise_file_limit();
-    if (const auto done = run(typed, *options); !done) {
+    if (const auto done = run(typed, *options, scenario); !done) {
         std::cerr << "memtide-cxl-emul: " << done.error().message << '\n';
         return daemon::kExitFailure;
     }
@@ -230,9 +254,10 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     FleetOptions& fleet = options->fleet;
     CLI::App* command = app.add_subcommand(
         "hosts", "Run emulated hosts and the switches they hang on: scale and faults without QEMU");
-    command->add_option("--count", fleet.count, "How many hosts: host0, host1, ...")
-        ->required()
-        ->check(from(1));
+    command->add_option("--count", fleet.count, "How many hosts: host0, host1, ...")->check(from(1));
+    auto* const topology = command->add_option(
+        "--topology", fleet.topology,
+        "Or: the hosts, switches and devices of this topology file (they listen where --listen says)");
     command->add_option("--switches", fleet.switches, "How many switches (default: one for each 32 hosts)")
         ->check(from(0));
     command->add_option("--devices", fleet.devices, "Devices behind each switch")
@@ -296,10 +321,21 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--seed", fleet.seed, "Of delays and faults")->check(from(0))->capture_default_str();
     command->add_option("--control", options->control,
                         "Serve faults and what was seen here: 127.0.0.1:PORT or unix:/PATH");
+    command->add_option("--scenario", options->scenario,
+                        "Faults with the times at which they begin (YAML, docs/faults.md), counted from the "
+                        "start");
+    command
+        ->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
+        ->check(CLI::Range(0.001, 1000.0))
+        ->capture_default_str();
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
+    for (const char* shape :
+         {"--count", "--switches", "--devices", "--kind", "--lds", "--ld-size", "--heads", "--vppbs"})
+        topology->excludes(command->get_option(shape));
     command->footer(
         "Examples:\n"
         "  hosts --count 100 --write-config /tmp/fm.yaml\n"
+        "  hosts --topology config/topologies/sparse-pod.yaml --write-config /tmp/fm.yaml\n"
         "  hosts --count 100 --write-config /tmp/fm.yaml --manager https://127.0.0.1:8443 --agent-certs "
         "/tmp/certs\n"
         "Then: memtide-fabric-manager --config /tmp/fm.yaml. docs/emulated-hosts.md tells more.");

@@ -6,8 +6,11 @@
 
 #include "common/daemon/exit_code.h"
 #include "common/usage/explain.h"
+#include "cxl-emul/app/draw_command.h"
+#include "cxl-emul/app/fault_command.h"
 #include "cxl-emul/app/hosts_command.h"
 #include "cxl-emul/app/switch_command.h"
+#include "cxl-emul/app/validate_command.h"
 #include "cxl-emul/rack/commands.h"
 
 // memtide-cxl-emul: CXL hardware in software. Each subcommand adds itself and says what runs when it is
@@ -20,7 +23,10 @@ int main(int argc, char** argv) {
     std::function<int()> chosen;
     emul::add_switch_command(app, chosen);
     emul::add_hosts_command(app, chosen);
+    emul::add_fault_command(app, chosen);
     emul::add_rack_commands(app, chosen);
+    emul::add_validate_command(app, chosen);
+    emul::add_draw_command(app, chosen);
     try {
         app.parse(argc, argv);
         return chosen();

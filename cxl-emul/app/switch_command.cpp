@@ -4,17 +4,22 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <fmt/format.h>
 
 #include "common/daemon/daemon.h"
 #include "common/log/log.h"
+#include "cxl-emul/faults/control.h"
+#include "cxl-emul/faults/scenario.h"
+#include "cxl-emul/faults/switch_equipment.h"
 #include "cxl-emul/switch/switch.h"
 #include "cxl-emul/switch/topology.h"
 
@@ -24,6 +29,9 @@ namespace {
 struct SwitchOptions {
     std::string file;
     std::string name;
+    std::string control;
+    std::string scenario;
+    double scenario_speed = 1;
     bool check_config = false;
     bool verbose = false;
 };
@@ -34,7 +42,29 @@ std::vector<SwitchConfig> selected(const Topology& topology, const std::string& 
     return one == nullptr ? std::vector<SwitchConfig>() : std::vector{*one};
 }
 
-int serve(const Topology& topology, const std::vector<SwitchConfig>& configs) {
+// What can go wrong in a process like this; nothing without a control interface and a scenario.
+struct Faults {
+    std::optional<Scenario> scenario;
+    double speed = 1;
+    std::string control;
+    [[nodiscard]] bool wanted() const { return scenario || !control.empty(); }
+};
+
+Result<std::unique_ptr<FaultService>> start_faults(boost::asio::io_context& context, Equipment& equipment,
+                                                   const Faults& faults) {
+    auto service = std::make_unique<FaultService>(context.get_executor(), equipment);
+    if (!faults.control.empty()) {
+        const auto address = service->listen(faults.control);
+        if (!address) return std::unexpected(Error(address.error()).with_context("--control"));
+        std::cout << "control on " << *address << std::endl;
+    }
+    if (faults.scenario)
+        if (auto played = service->board().play(*faults.scenario, faults.speed); !played)
+            return std::unexpected(played.error());
+    return service;
+}
+
+int serve(const Topology& topology, const std::vector<SwitchConfig>& configs, const Faults& faults) {
     boost::asio::io_context context(1);
     std::vector<std::unique_ptr<Switch>> switches;
     const auto shared = open_shared_devices(topology, configs);
@@ -50,6 +80,18 @@ int serve(const Topology& topology, const std::vector<SwitchConfig>& configs) {
         }
         switches.push_back(*std::move(opened));
     }
+    std::vector<Switch*> running;
+    for (const auto& sw : switches) running.push_back(sw.get());
+    SwitchEquipment equipment(topology, running);
+    std::unique_ptr<FaultService> service;
+    if (faults.wanted()) {
+        auto started = start_faults(context, equipment, faults);
+        if (!started) {
+            std::cerr << "memtide-cxl-emul: " << started.error().message << '\n';
+            return daemon::kExitFailure;
+        }
+        service = *std::move(started);
+    }
     for (const auto& sw : switches) {
         sw->start();
         for (const std::string& address : sw->addresses())
@@ -60,6 +102,7 @@ int serve(const Topology& topology, const std::vector<SwitchConfig>& configs) {
     boost::asio::co_spawn(context, daemon::wait_for_shutdown_signal(), [&](const std::exception_ptr&) {
         daemon::notify_stopping();
         for (const auto& sw : switches) sw->stop();
+        if (service) boost::asio::co_spawn(context, service->stop(), boost::asio::detached);
     });
     context.run();
     return daemon::kExitOk;
@@ -81,6 +124,17 @@ int run_switch(const SwitchOptions& options) {
         std::cerr << fmt::format("{}: there is no switch \"{}\"\n", options.file, options.name);
         return daemon::kExitUsage;
     }
+    Topology served = *topology;
+    served.switches = configs;
+    Faults faults{std::nullopt, options.scenario_speed, options.control};
+    if (!options.scenario.empty()) {
+        auto scenario = load_scenario(options.scenario, &served);
+        if (!scenario) {
+            std::cerr << scenario.error().message << '\n';
+            return daemon::kExitUsage;
+        }
+        faults.scenario = *std::move(scenario);
+    }
     if (options.check_config) {
         std::cout << options.file << ": ok\n";
         return daemon::kExitOk;
@@ -89,7 +143,7 @@ int run_switch(const SwitchOptions& options) {
     daemon::ignore_sigpipe();
     // A file size limit is a full disk like any other, and no reason to die.
     std::signal(SIGXFSZ, SIG_IGN);
-    return serve(*topology, configs);
+    return serve(*topology, configs, faults);
 }
 
 }  // namespace
@@ -99,7 +153,16 @@ void add_switch_command(CLI::App& app, std::function<int()>& chosen) {
     CLI::App* command = app.add_subcommand("switch", "Run the switches of a topology file, without hosts");
     command->add_option("FILE", options->file, "Topology file (YAML)")->required();
     command->add_option("--name", options->name, "Run only this switch of the file");
-    command->add_flag("--check-config", options->check_config, "Only check the file");
+    command->add_option("--control", options->control,
+                        "Serve faults on demand here, for `fault`: 127.0.0.1:PORT or unix:/PATH");
+    command->add_option("--scenario", options->scenario,
+                        "Faults with the times at which they begin (YAML, docs/faults.md), counted from the "
+                        "start");
+    command
+        ->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
+        ->check(CLI::Range(0.001, 1000.0))
+        ->capture_default_str();
+    command->add_flag("--check-config", options->check_config, "Only check the files");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
     command->callback([options, &chosen] { chosen = [options] { return run_switch(*options); }; });
 }

@@ -9,6 +9,9 @@
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
+#include "cxl-emul/faults/control.h"
+#include "cxl-emul/hosts/switch_control.h"
+
 namespace memtide::emul {
 namespace {
 
@@ -16,21 +19,7 @@ namespace json = boost::json;
 using Answer = boost::asio::awaitable<http::Response>;
 
 constexpr unsigned kOk = 200;
-constexpr unsigned kNoContent = 204;
 constexpr unsigned kNotFound = 404;
-constexpr unsigned kConflict = 409;
-constexpr unsigned kUnprocessable = 422;
-
-http::Response answer_of(const Result<>& done) {
-    http::Response response;
-    response.status = kNoContent;
-    if (done) return response;
-    if (done.error().code == ErrorCode::kNotFound)
-        return http::problem(kNotFound, "not-found", done.error().message);
-    if (done.error().code == ErrorCode::kConflict)
-        return http::problem(kConflict, "conflict", done.error().message);
-    return http::problem(kUnprocessable, "invalid-request", done.error().message);
-}
 
 // "?for=200ms"; without it the fault lasts until it is ended.
 Result<Fleet::Duration> lasts(const http::Request& request) {
@@ -168,7 +157,7 @@ void add_fault_routes(http::Router& router, const std::string& kind, Fleet& flee
 
 }  // namespace
 
-void add_control_routes(http::Router& router, Fleet& fleet) {
+void add_control_routes(http::Router& router, Fleet& fleet, FaultBoard& board) {
     router.add("GET", "/v1/status", [&fleet](http::Request) -> Answer {
         co_return http::json_response(kOk, json::serialize(status(fleet)));
     });
@@ -180,13 +169,16 @@ void add_control_routes(http::Router& router, Fleet& fleet) {
         if (host == nullptr) co_return http::problem(kNotFound, "not-found", "there is no such host");
         co_return http::json_response(kOk, json::serialize(describe(*host)));
     });
-    router.add("DELETE", "/v1/faults", [&fleet](http::Request) -> Answer {
+    router.add("DELETE", "/v1/faults", [&fleet, &board](http::Request) -> Answer {
+        board.clear_all();
         fleet.heal();
         co_return answer_of({});
     });
+    add_fault_routes(router, board);
     add_fault_routes<HostId>(router, "hosts", fleet, fault_of_host);
     add_fault_routes<SwitchId>(router, "switches", fleet, fault_of_switch);
     add_fault_routes<DeviceId>(router, "devices", fleet, fault_of_device);
+    add_switch_routes(router, fleet);
 }
 
 }  // namespace memtide::emul

@@ -66,9 +66,8 @@ Result<std::unique_ptr<Fleet>> Fleet::open(asio::any_io_executor executor, const
     return fleet;
 }
 
-Result<> Fleet::build_hosts() {
-    std::vector<HostId> names;
-    for (std::uint64_t i = 0; i < options_.count; ++i) names.emplace_back(fmt::format("host{}", i));
+Result<> Fleet::build_hosts(const std::vector<HostId>& names) {
+    options_.count = names.size();
     const auto identities = load_agent_credentials(options_.certificates, names);
     if (!identities) return std::unexpected(identities.error());
     const std::vector<HostFaults> faults = plan_faults(options_);
@@ -87,7 +86,7 @@ Result<> Fleet::build_hosts() {
 }
 
 Result<> Fleet::build(const Topology& topology) {
-    if (auto built = build_hosts(); !built) return built;
+    if (auto built = build_hosts(fleet_hosts(topology, options_)); !built) return built;
     const auto hotplug = std::make_shared<Hotplug>(*this);
     SharedDeviceMap shared;
     for (const DeviceConfig& device : topology.multi_headed)
@@ -98,7 +97,7 @@ Result<> Fleet::build(const Topology& topology) {
         order_.push_back(config.name);
         place.life = std::make_unique<SwitchLife>(executor_, config, hotplug, shared);
         for (const PortConfig& port : config.ports)
-            if (port.host) place.hosts.push_back(hosts_.at(*port.host).get());
+            if (port.host && hosts_.contains(*port.host)) place.hosts.push_back(hosts_.at(*port.host).get());
         for (std::size_t i = 0; i < config.devices.size(); ++i) {
             DevicePlace& device = devices_[config.devices[i].name];
             device.on.push_back(&place);
@@ -222,6 +221,14 @@ asio::awaitable<void> Fleet::turn_on(SwitchPlace& place) {
     if (stopped_) place.life->stop();
 }
 
+Result<Switch*> Fleet::running_switch(const SwitchId& id) const {
+    const auto found = switches_.find(id);
+    if (found == switches_.end()) return fail(ErrorCode::kNotFound, "no switch named " + id.value);
+    Switch* const running = found->second.life->running();
+    if (running == nullptr) return fail(ErrorCode::kConflict, id.value + " is off");
+    return running;
+}
+
 Result<> Fleet::power_off(const SwitchId& id, Duration lasts) {
     const auto found = switches_.find(id);
     if (found == switches_.end()) return fail(ErrorCode::kNotFound, "no switch named " + id.value);
@@ -301,6 +308,32 @@ Result<> Fleet::end_fault(const DeviceId& id, DeviceFault fault) {
     if (fault == DeviceFault::kEraseDoesNothing) place.media->ignore_erase(false);
     set_wear(id, place, fault, false);
     return {};
+}
+
+// --- One port ---
+
+void Fleet::show_port(SwitchPlace& place, std::uint8_t port, bool there) {
+    const PortConfig* at = place.life->config().port(port);
+    if (at == nullptr || !at->device) return;
+    for (Host* host : place.hosts) host->set_device_link(at->device->value, there);
+}
+
+void Fleet::set_port_link(const SwitchId& id, std::uint8_t port, bool up) {
+    SwitchPlace& place = switches_.at(id);
+    const PortConfig* at = place.life->config().port(port);
+    if (at != nullptr && at->host) {
+        (void)(up ? end_fault(*at->host, HostFault::kLinkDown)
+                  : begin_fault(*at->host, HostFault::kLinkDown, std::nullopt));
+        return;
+    }
+    place.life->set_port_link(port, up);
+    show_port(place, port, up);
+}
+
+void Fleet::set_port_plugged(const SwitchId& id, std::uint8_t port, bool plugged) {
+    SwitchPlace& place = switches_.at(id);
+    place.life->set_port_plugged(port, plugged);
+    show_port(place, port, plugged);
 }
 
 void Fleet::heal() {

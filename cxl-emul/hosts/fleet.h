@@ -57,6 +57,9 @@ class Fleet {
     [[nodiscard]] FleetCounts counts() const;
     [[nodiscard]] const Host* host(const HostId& id) const;
 
+    // kNotFound when there is none, kConflict while it has no power. Not to be kept over an await.
+    [[nodiscard]] Result<Switch*> running_switch(const SwitchId& id) const;
+
     using Duration = std::optional<std::chrono::microseconds>;  // nullopt: until it is ended
     // kNotFound when there is no such host, switch or device; kConflict for a wrong certificate where none is
     // shown. A fault that is begun again lasts as long as the last time says.
@@ -77,6 +80,11 @@ class Fleet {
     // Everything that is wrong now, those of the options included.
     void heal();
 
+    // Of one port of a switch, as hosts see it; names are those of the plan.
+    void set_port_link(const SwitchId& id, std::uint8_t port, bool up);
+    void set_port_plugged(const SwitchId& id, std::uint8_t port, bool plugged);
+    [[nodiscard]] SwitchLife& life_of(const SwitchId& id) { return *switches_.at(id).life; }
+
   private:
     class Hotplug;
     struct SwitchPlace {
@@ -95,11 +103,12 @@ class Fleet {
 
     Fleet(boost::asio::any_io_executor executor, const FleetOptions& options);
     Result<> build(const Topology& topology);
-    Result<> build_hosts();
+    Result<> build_hosts(const std::vector<HostId>& names);
     boost::asio::awaitable<void> turn_off(SwitchPlace& place, Duration lasts);
     boost::asio::awaitable<void> turn_on(SwitchPlace& place);
     void spawn(boost::asio::awaitable<void> coroutine);
     void later(Duration lasts, std::function<void()> what);
+    void show_port(SwitchPlace& place, std::uint8_t port, bool there);
     void set_link(const DeviceId& id, DevicePlace& place, bool up);
     static void set_wear(const DeviceId& id, DevicePlace& place, DeviceFault fault, bool on);
     static void set_health(const DeviceId& id, const DevicePlace& place);

@@ -22,14 +22,19 @@ std::unexpected<Error> wrong(std::string message) {
     return fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-Result<> check(const FleetOptions& options, std::uint64_t switches) {
-    if (options.count < 1 || options.count > kMostHosts)
-        return wrong(fmt::format("there can be 1 to {} hosts, not {}", kMostHosts, options.count));
+Result<> check_faults(const FleetOptions& options, std::size_t hosts) {
     for (const auto& [fault, share] : options.faults)
         if (fault == HostFault::kWrongCertificate && options.certificates.folder.empty())
             return wrong("a wrong certificate needs certificates: --agent-certs");
-        else if (fault == HostFault::kWrongCertificate && options.count < 2)
+        else if (fault == HostFault::kWrongCertificate && hosts < 2)
             return wrong("one host alone has no other whose certificate it could show");
+    return {};
+}
+
+Result<> check(const FleetOptions& options, std::uint64_t switches) {
+    if (options.count < 1 || options.count > kMostHosts)
+        return wrong(fmt::format("there can be 1 to {} hosts, not {}", kMostHosts, options.count));
+    if (auto good = check_faults(options, options.count); !good) return good;
     if (switches > options.count)
         return wrong(fmt::format("{} switches are more than there are hosts", switches));
     const std::uint64_t hosts_each = (options.count + switches - 1) / switches;
@@ -87,9 +92,53 @@ DeviceConfig device_of(const FleetOptions& options, std::uint64_t on_switch, std
     return device;
 }
 
+// What was typed counts more than the file.
+void take_time(std::chrono::milliseconds typed, std::chrono::milliseconds& time) {
+    if (typed.count() != 0) time = typed;
+}
+
+Result<Topology> plan_from_file(const FleetOptions& options) {
+    auto topology = load_topology(options.topology);
+    if (!topology) return topology;
+    for (const HostConfig& host : topology->hosts)
+        if (!host.devices.empty() || !host.heads.empty())
+            return wrong(
+                fmt::format("{0}: {1} has devices of its own, which are there without any switch; emulated "
+                            "hosts know only what a switch binds. `memtide rack up {0}` boots it",
+                            options.topology, host.name.value));
+    const std::vector<HostId> hosts = fleet_hosts(*topology, options);
+    if (hosts.empty()) return wrong(fmt::format("{}: no host has a virtual switch (vcss)", options.topology));
+    if (auto good = check_faults(options, hosts.size()); !good) return std::unexpected(good.error());
+    for (std::size_t s = 0; s < topology->switches.size(); ++s) {
+        SwitchConfig& config = topology->switches[s];
+        auto endpoint = endpoint_of(options.listen, s, topology->switches.size());
+        if (!endpoint)
+            return std::unexpected(std::move(endpoint.error()).with_context("where switches listen"));
+        config.listen.assign(1, *std::move(endpoint));
+        take_time(options.bind_time, config.bind_time);
+        take_time(options.unbind_time, config.unbind_time);
+        take_time(options.erase_time, config.sanitize_time);
+    }
+    return topology;
+}
+
 }  // namespace
 
+std::vector<HostId> fleet_hosts(const Topology& topology, const FleetOptions& options) {
+    std::vector<HostId> hosts;
+    if (options.topology.empty()) {
+        for (std::uint64_t i = 0; i < options.count; ++i) hosts.emplace_back(fmt::format("host{}", i));
+        return hosts;
+    }
+    for (const HostId& host : all_hosts(topology))
+        if (std::ranges::any_of(topology.switches,
+                                [&](const SwitchConfig& one) { return one.vcs_of(host) != nullptr; }))
+            hosts.push_back(host);
+    return hosts;
+}
+
 Result<Topology> plan_fleet(const FleetOptions& options) {
+    if (!options.topology.empty()) return plan_from_file(options);
     const std::uint64_t wanted = (options.count + kHostsPerSwitch - 1) / kHostsPerSwitch;
     const std::uint64_t switches =
         options.switches != 0 ? options.switches : std::max<std::uint64_t>(wanted, 1);

@@ -18,6 +18,9 @@ namespace memtide::emul {
 
 // A fleet of emulated hosts and the switches they hang on, as the command line describes it.
 struct FleetOptions {
+    // A topology file that says which hosts, switches and devices there are, instead of everything down to
+    // `heads`. Its switches listen where `listen` says.
+    std::string topology;
     std::uint64_t count = 0;     // hosts
     std::uint64_t switches = 0;  // 0: one for each 32 hosts
     std::uint64_t devices = 4;   // behind each switch
@@ -41,10 +44,14 @@ struct FleetOptions {
     std::vector<std::pair<HostFault, double>> faults;  // each with the share of hosts that have it, 0 to 1
 };
 
-// Hosts host0, host1, ... dealt out to switches switch0, switch1, ... one after the other, each with a
-// virtual switch of its own; the devices of switch N are dev-N-0, dev-N-1, ... kInvalidArgument with what is
-// wrong when there can be no such fleet.
+// Of a file: its switches with their devices. kInvalidArgument and kNotFound with its mistakes, and when its
+// hosts could not be emulated. Else: hosts host0, host1, ... dealt out to switches switch0, switch1, ... one
+// after the other, each with a virtual switch of its own; the devices of switch N are dev-N-0, dev-N-1, ...
+// kInvalidArgument with what is wrong when there can be no such fleet.
 Result<Topology> plan_fleet(const FleetOptions& options);
+
+// Those that have a virtual switch somewhere, in the order in which they are planned.
+std::vector<HostId> fleet_hosts(const Topology& topology, const FleetOptions& options);
 
 // The faults that each host has from the start; the same for the same seed.
 std::vector<HostFaults> plan_faults(const FleetOptions& options);

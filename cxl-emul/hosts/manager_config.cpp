@@ -2,8 +2,12 @@
 
 #include <filesystem>
 #include <iterator>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace memtide::emul {
 namespace {
@@ -14,9 +18,18 @@ constexpr std::string_view kUnix = "unix:";
 constexpr std::size_t kSpareConnections = 1024;  // beside the long polls: reports, and clients
 constexpr std::size_t kSpareWithTls = 3072;      // hosts do not share connections for their reports then
 
-std::size_t count_hosts(const Topology& topology) {
-    std::size_t hosts = 0;
-    for (const SwitchConfig& one : topology.switches) hosts += one.vcss.size();
+// Hosts with where they see a virtual switch, in the order of the switches; a host can have several.
+std::vector<std::pair<std::string, std::vector<std::string>>> attachments_of(const Topology& topology) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> hosts;
+    std::unordered_map<std::string, std::size_t> place_of;
+    for (const SwitchConfig& one : topology.switches)
+        for (const VcsConfig& vcs : one.vcss) {
+            const std::string& host = one.port(vcs.upstream_port)->host->value;
+            const auto [place, is_new] = place_of.try_emplace(host, hosts.size());
+            if (is_new) hosts.emplace_back(host, std::vector<std::string>());
+            hosts[place->second].second.push_back(
+                fmt::format("{{switch: {}, vcs: {}}}", one.name.value, vcs.id));
+        }
     return hosts;
 }
 
@@ -61,12 +74,11 @@ Result<std::string> manager_config(const Topology& topology, std::string_view ma
         fmt::format_to(out, "  - {{name: {}, address: {}}}\n", one.name.value,
                        yaml_text(format_endpoint(one.listen.front())));
     text += "hosts:\n";
-    for (const SwitchConfig& one : topology.switches)
-        for (const VcsConfig& vcs : one.vcss)
-            fmt::format_to(out, "  - {{name: {}, attach: [{{switch: {}, vcs: {}}}]}}\n",
-                           one.port(vcs.upstream_port)->host->value, one.name.value, vcs.id);
+    const auto hosts = attachments_of(topology);
+    for (const auto& [host, attachments] : hosts)
+        fmt::format_to(out, "  - {{name: {}, attach: [{}]}}\n", host, fmt::join(attachments, ", "));
     fmt::format_to(out, "limits:\n  connections: {}\n",
-                   count_hosts(topology) + (secure ? kSpareWithTls : kSpareConnections));
+                   hosts.size() + (secure ? kSpareWithTls : kSpareConnections));
     text += "log_level: warning\n";
     if (!secure) return text;
     fmt::format_to(out, "tls:\n  certificate: {}\n  key: {}\n  client_ca: {}\n", yaml_text(files.certificate),

@@ -4,14 +4,17 @@ namespace memtide::emul {
 
 Result<> MemoryMedia::erase(Bytes offset, Bytes size, EraseControl& control) {
     if (broken_) return fail(ErrorCode::kIo, "medium " + name_ + " cannot be erased");
-    const auto begin = words_.lower_bound(offset.value);
-    const auto end = words_.lower_bound((offset + size).value);
     if (ignored_)
-        for (auto word = begin; word != end; ++word) word->second.kept = true;
+        pretend_to_erase(offset, size);
     else
-        words_.erase(begin, end);
+        words_.erase(words_.lower_bound(offset.value), words_.lower_bound((offset + size).value));
     control.percent = 100;
     return {};
+}
+
+void MemoryMedia::pretend_to_erase(Bytes offset, Bytes size) {
+    const auto end = words_.lower_bound((offset + size).value);
+    for (auto word = words_.lower_bound(offset.value); word != end; ++word) word->second.kept = true;
 }
 
 void MemoryMedia::write(Bytes at, std::uint64_t word) {

@@ -19,6 +19,7 @@ class MemoryMedia final : public Media {
     [[nodiscard]] Result<> check() const override { return {}; }
     // kIo while the medium is broken; then nothing changes.
     [[nodiscard]] Result<> erase(Bytes offset, Bytes size, EraseControl& control) override;
+    void pretend_to_erase(Bytes offset, Bytes size) override;
     [[nodiscard]] bool erases_at_once() const override { return true; }
 
     // A word of 8 bytes at a multiple of 8 below the size.

@@ -40,6 +40,9 @@ Result<> SwitchLife::power_on() {
         if (real) config_.listen[i] = *std::move(real);
     }
     running_->start();
+    if (disturbance_) running_->disturb(disturbance_);
+    for (const std::uint8_t port : down_) running_->set_port_link(port, false);
+    for (const std::uint8_t port : pulled_) running_->set_port_plugged(port, false);
     return {};
 }
 
@@ -72,6 +75,27 @@ void SwitchLife::set_host_link(const HostId& host, bool up) {
 
 void SwitchLife::set_device_link(const DeviceId& device, bool up) {
     if (running_) running_->set_device_link(device, up);
+}
+
+void SwitchLife::disturb(std::shared_ptr<Disturbance> disturbance) {
+    disturbance_ = std::move(disturbance);
+    if (running_) running_->disturb(disturbance_);
+}
+
+void SwitchLife::set_port_link(std::uint8_t port, bool up) {
+    if (up)
+        down_.erase(port);
+    else
+        down_.insert(port);
+    if (running_) running_->set_port_link(port, up);
+}
+
+void SwitchLife::set_port_plugged(std::uint8_t port, bool plugged) {
+    if (plugged)
+        pulled_.erase(port);
+    else
+        pulled_.insert(port);
+    if (running_) running_->set_port_plugged(port, plugged);
 }
 
 void SwitchLife::set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,8 @@ class SwitchLife {
     boost::asio::awaitable<void> power_off();
     void stop();
 
+    // Null while it has no power.
+    [[nodiscard]] Switch* running() const { return running_.get(); }
     [[nodiscard]] bool is_on() const { return running_ != nullptr; }
     [[nodiscard]] const SwitchConfig& config() const { return config_; }
     [[nodiscard]] const std::vector<std::shared_ptr<MemoryMedia>>& media() const { return media_; }
@@ -35,12 +39,22 @@ class SwitchLife {
     void set_device_link(const DeviceId& device, bool up);
     void set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health);
 
+    // As the switch's, and also of its next lives.
+    void disturb(std::shared_ptr<Disturbance> disturbance);
+    void set_port_link(std::uint8_t port, bool up);
+    void set_port_plugged(std::uint8_t port, bool plugged);
+    // Null while it is off.
+    [[nodiscard]] Switch* running() const { return running_.get(); }
+
   private:
     boost::asio::any_io_executor executor_;
     SwitchConfig config_;
     std::shared_ptr<HotplugBackend> hotplug_;
     SharedDeviceMap shared_;
     std::vector<std::shared_ptr<MemoryMedia>> media_;
+    std::shared_ptr<Disturbance> disturbance_;
+    std::set<std::uint8_t> down_;    // ports whose links are
+    std::set<std::uint8_t> pulled_;  // ports whose devices are
     std::unique_ptr<Switch> running_;
 };
 

@@ -83,6 +83,10 @@ void add_kernel(Builder& line, const HostPlan& plan) {
     // kernel generation run in the guest.
     auto arguments =
         fmt::format("console=ttyS0 memhp_default_state=online_movable norandmaps memtide.host={}", plan.name);
+    // What guest_scripts.cpp makes of it: interface, MAC, address, and the peer's name and address.
+    for (const auto& network : plan.networks)
+        arguments += fmt::format(" memtide.rdma={},{},{},{},{}", network.name, network.mac, network.address,
+                                 network.peer, network.peer_address);
     if (!plan.kernel_arguments.empty()) arguments += " " + plan.kernel_arguments;
     line.add("-kernel", plan.kernel, "-initrd", plan.initramfs, "-append", std::move(arguments));
 }
@@ -108,6 +112,16 @@ void add_channels(Builder& line, const HostPlan& plan, const HostDescriptors& de
         line.add("-netdev", fmt::format("user,id=net,restrict=on,guestfwd=tcp:10.0.2.101:8080-cmd:{}",
                                         with_doubled_commas(shell_words(plan.relay))));
         line.device(virtio("virtio-net-pci,netdev=net,romfile="));
+    }
+}
+
+void add_networks(Builder& line, const HostPlan& plan) {
+    for (std::size_t n = 0; n < plan.networks.size(); ++n) {
+        const auto& network = plan.networks[n];
+        line.add("-netdev", fmt::format("stream,id=rdma{},{},addr.type=unix,addr.path={}", n,
+                                        network.listens ? "server=on" : "server=off,reconnect-ms=500",
+                                        with_doubled_commas(network.socket)));
+        line.device(virtio(fmt::format("virtio-net-pci,netdev=rdma{},mac={},romfile=", n, network.mac)));
     }
 }
 
@@ -154,6 +168,7 @@ std::vector<std::string> qemu_command_line(const HostPlan& plan, const HostDescr
     add_machine(line, plan);
     add_kernel(line, plan);
     add_channels(line, plan, descriptors);
+    add_networks(line, plan);
     add_cxl(line, plan);
     return std::move(line.argv);
 }

@@ -37,6 +37,19 @@ struct DirectDevice {
     SerialNumber serial;
 };
 
+// One end of a cable between two hosts: a network card in the guest, whose name and address its init sets.
+struct NetworkPort {
+    std::string name;      // of the interface in the guest
+    std::string socket;    // a unix socket that the cable is
+    bool listens = false;  // this end of it; the other one connects, and again when it is lost
+    std::string mac;
+    std::string address;  // "10.77.0.1/24"
+    std::string peer;     // name of the host at the other end, and its address
+    std::string peer_address;
+};
+// Room for RoCEv2 packets with 4096 bytes of payload.
+inline constexpr unsigned kNetworkMtu = 4200;
+
 // Descriptors that a QEMU process inherits; each is one end of a socket pair.
 struct HostDescriptors {
     int qmp = 3;
@@ -62,6 +75,7 @@ struct HostPlan {
     std::string kernel_arguments;  // appended to our own
     std::vector<VcsPorts> vcss;
     std::vector<DirectDevice> direct;
+    std::vector<NetworkPort> networks;
     Bytes window;                    // room for CXL memory in the host's address map
     std::string monitor_socket;      // a second QMP server for people; empty: none
     std::vector<std::string> relay;  // program for guest connections to the manager; empty: no network

@@ -1,6 +1,7 @@
 // The two scripts that bring a guest from its initramfs to the helper of the rack.
 #include <fmt/format.h>
 
+#include "cxl-emul/qemu/command_line.h"
 #include "cxl-emul/qemu/guest_image.h"
 
 namespace memtide::emul {
@@ -70,6 +71,24 @@ $b mount -t cgroup2 cgroup2 /sys/fs/cgroup
 $b mkdir -p /lib/modules
 $b ln -sfn {modules} /lib/modules/{version}
 $b ip link set lo up
+# Networks between hosts; what is then left as eth0 is the way to the manager.
+rxe=0
+for word in $($b cat /proc/cmdline); do
+    case $word in memtide.rdma=*) ;; *) continue ;; esac
+    IFS=,
+    set -- ${{word#memtide.rdma=}} # interface, MAC, address, and whom it leads to: name, address
+    unset IFS
+    for card in /sys/class/net/*; do
+        [ "$($b cat "$card/address")" != "$2" ] || $b ip link set "${{card##*/}}" name "$1"
+    done
+    $b ip link set "$1" mtu {mtu} up
+    $b ip address add "$3" dev "$1"
+    echo "$5 $4" >>/etc/hosts
+    # rxe says no more than "failed to add" without crc32_generic.
+    [ "$rxe" != 0 ] || modprobe -a crc32_generic ib_uverbs rdma_ucm rdma_rxe
+    rdma link add "rxe$rxe" type rxe netdev "$1" || echo "memtide: no RDMA device on $1" >/dev/console
+    rxe=$((rxe + 1))
+done
 if [ -e /sys/class/net/eth0 ]; then
     $b ip link set eth0 up
     $b ip address add 10.0.2.15/24 dev eth0
@@ -91,7 +110,7 @@ done
         fmt::arg("manager", options.manager_url.empty() ? std::string()
                                                         : " MEMTIDE_URL=" + shell_word(options.manager_url)),
         fmt::arg("modules", shell_word(material.modules())), fmt::arg("version", material.version),
-        fmt::arg("helper", shell_word(options.helper)));
+        fmt::arg("helper", shell_word(options.helper)), fmt::arg("mtu", kNetworkMtu));
 }
 
 }  // namespace memtide::emul

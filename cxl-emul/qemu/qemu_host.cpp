@@ -378,6 +378,16 @@ asio::awaitable<Result<>> QemuHost::detach(HotplugSlot slot, fmapi::UnbindOption
     co_return detached;
 }
 
+asio::awaitable<Result<>> QemuHost::device_command(HotplugSlot slot, std::string name,
+                                                   boost::json::object arguments) {
+    auto state = state_;
+    if (state->state == HostState::kStopped)
+        co_return fail(ErrorCode::kUnavailable, fmt::format("host {} does not run", state->plan.name));
+    auto place = port_place(state->plan, slot.switch_name.value, slot.vcs, slot.vppb);
+    if (!place) co_return std::unexpected(place.error());
+    co_return co_await state->slots->command(*place, std::move(name), std::move(arguments));
+}
+
 std::string QemuHost::waits_for(const HotplugSlot& slot) const {
     const auto place = port_place(state_->plan, slot.switch_name.value, slot.vcs, slot.vppb);
     return place && state_->slots ? state_->slots->waits_for(*place) : std::string();

@@ -10,6 +10,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/json/object.hpp>
 
 #include "common/base/error.h"
 #include "cxl-emul/qemu/command_line.h"
@@ -83,6 +84,10 @@ class QemuHost {
     // after an error of detach() it is. A host without QEMU has no devices, so detach() succeeds.
     boost::asio::awaitable<Result<>> attach(HotplugDevice device);
     boost::asio::awaitable<Result<>> detach(HotplugSlot slot, fmapi::UnbindOption option);
+
+    // Runs a QMP command about the device in a slot, as Slots::command().
+    boost::asio::awaitable<Result<>> device_command(HotplugSlot slot, std::string name,
+                                                    boost::json::object arguments);
 
     // What the detach() of a slot that is under way waits for; empty when it does not.
     [[nodiscard]] std::string waits_for(const HotplugSlot& slot) const;

@@ -40,6 +40,9 @@ asio::awaitable<void> Slots::pause(std::chrono::milliseconds time) {
 asio::awaitable<Result<>> Slots::attach(PortPlace place, HotplugDevice device) {
     if (plugged_.contains(place.id))
         co_return fail(ErrorCode::kConflict, "the slot of port " + place.id + " is occupied");
+    if (device.size == Bytes())
+        co_return fail(ErrorCode::kInvalidArgument,
+                       "a device without memory of its own, of a DCD: hosts of a rack cannot use it");
     // Ids are never used twice: QEMU 10.0 keeps a type-3 device's memory backend "in use" after the device
     // left.
     const auto number = next_++;
@@ -68,6 +71,16 @@ asio::awaitable<Result<>> Slots::attach(PortPlace place, HotplugDevice device) {
         co_return std::unexpected(plugging.error());
     }
     plugged_[place.id] = plugged;
+    co_return Result<>{};
+}
+
+asio::awaitable<Result<>> Slots::command(PortPlace place, std::string name, json::object arguments) {
+    const auto found = plugged_.find(place.id);
+    if (found == plugged_.end())
+        co_return fail(ErrorCode::kNotFound, "nothing is in the slot of port " + place.id);
+    arguments["path"] = "/machine/peripheral/" + found->second.device;
+    const auto done = co_await qmp_.execute(std::move(name), std::move(arguments));
+    if (!done) co_return std::unexpected(done.error());
     co_return Result<>{};
 }
 

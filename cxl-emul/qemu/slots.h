@@ -27,6 +27,10 @@ class Slots {
     // Takes the slot's device out; an empty slot is fine. `helper` may be null.
     boost::asio::awaitable<Result<>> detach(PortPlace place, fmapi::UnbindOption option,
                                             std::shared_ptr<GuestHelper> helper);
+    // Runs a QMP command about the slot's device (cxl-inject-...), whose "path" is filled in. kNotFound when
+    // the slot is empty.
+    boost::asio::awaitable<Result<>> command(PortPlace place, std::string name,
+                                             boost::json::object arguments);
     // What the detach() of a slot that is under way waits for, in words; empty when it does not.
     [[nodiscard]] std::string waits_for(const PortPlace& place) const;
     // QEMU has ended, and every device with it.

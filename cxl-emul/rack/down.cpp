@@ -73,8 +73,10 @@ bool wait_until_released(const std::string& run_folder) {
 std::vector<std::string> media_files(const Topology& topology) {
     std::vector<std::string> files;
     for (const auto& in : topology.switches) {
-        for (const auto& device : in.devices) files.push_back(topology.media_file(in, device));
+        for (const auto& device : in.devices)
+            if (!device.is_multi_headed()) files.push_back(topology.media_file(in, device));
     }
+    for (const auto& device : topology.multi_headed) files.push_back(topology.media_file(device));
     for (const auto& host : topology.hosts) {
         for (const auto& device : host.devices) files.push_back(topology.media_file(host, device));
     }

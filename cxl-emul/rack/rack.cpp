@@ -191,6 +191,13 @@ Result<> Rack::open_switches() {
             state_->direct_media.push_back(std::move(*media));
         }
     }
+    for (const auto& device : topology.multi_headed) {
+        if (shared->contains(device.name)) continue;
+        auto media = MediaFile::open(topology.media_file(device), device.size);
+        if (!media)
+            return std::unexpected(std::move(media.error()).with_context("device " + device.name.value));
+        state_->direct_media.push_back(std::move(*media));
+    }
     return {};
 }
 
@@ -282,6 +289,14 @@ Result<std::shared_ptr<RackHost>> Rack::host(const std::string& name) const {
         return fail(ErrorCode::kUnavailable, "host " + name + " has not been started yet");
     return std::unexpected(no_such_host(state_->options.topology, name));
 }
+
+std::vector<Switch*> Rack::switches() const {
+    std::vector<Switch*> all;
+    for (const auto& sw : state_->switches) all.push_back(sw.get());
+    return all;
+}
+
+const Topology& Rack::topology() const { return state_->options.topology; }
 
 bool Rack::ready() const {
     if (!state_->booted || !state_->failure.empty()) return false;
@@ -432,6 +447,13 @@ asio::awaitable<json::object> Rack::status() {
     json::array hosts;
     for (const auto& host : state->hosts) hosts.push_back(host->status());
     out["hosts"] = std::move(hosts);
+    json::array networks;
+    for (const auto& network : state->options.topology.networks) {
+        json::array ends;
+        for (const auto& host : network.hosts) ends.emplace_back(host.value);
+        networks.push_back(json::object{{"name", network.name}, {"hosts", std::move(ends)}});
+    }
+    out["networks"] = std::move(networks);
     co_return out;
 }
 

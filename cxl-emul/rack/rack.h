@@ -13,6 +13,7 @@
 #include "common/base/error.h"
 #include "cxl-emul/rack/rack_host.h"
 #include "cxl-emul/rack/supervisor.h"
+#include "cxl-emul/switch/switch.h"
 
 namespace memtide::emul {
 
@@ -46,6 +47,10 @@ class Rack {
     boost::asio::awaitable<Result<boost::json::object>> unbind(std::string host, std::string switch_name,
                                                                unsigned vppb, fmapi::UnbindOption option,
                                                                Waiting waiting);
+
+    // After open_switches(): they live as long as this does.
+    [[nodiscard]] std::vector<Switch*> switches() const;
+    [[nodiscard]] const Topology& topology() const;
 
     // Called (soon, from the executor) when something that status() shows has changed.
     void on_change(std::function<void()> listener) { changed_ = std::move(listener); }

@@ -50,6 +50,19 @@ asio::awaitable<Result<>> RackHotplug::detach(HotplugSlot slot, fmapi::UnbindOpt
     co_return remember(slot, "unplug", std::move(detached));
 }
 
+asio::awaitable<void> RackHotplug::set_reachable(HotplugDevice device, bool reachable) {
+    const auto host = hosts_.find(device.slot.host.value);
+    if (host == hosts_.end()) co_return;
+    const auto slot = device.slot;
+    if (reachable) {
+        auto attached = co_await host->second->qemu().attach(std::move(device));
+        (void)remember(slot, "link up", std::move(attached));
+    } else {
+        auto detached = co_await host->second->qemu().detach(slot, fmapi::UnbindOption::kSurpriseHotRemove);
+        (void)remember(slot, "link down", std::move(detached));
+    }
+}
+
 std::string RackHotplug::waits_for(const HotplugSlot& slot) const {
     const auto host = hosts_.find(slot.host.value);
     return host == hosts_.end() ? std::string() : host->second->qemu().waits_for(slot);

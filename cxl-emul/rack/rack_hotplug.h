@@ -20,6 +20,9 @@ class RackHotplug : public HotplugBackend {
     boost::asio::awaitable<Result<>> attach(HotplugDevice device) override;
     boost::asio::awaitable<Result<>> detach(HotplugSlot slot, fmapi::UnbindOption option) override;
 
+    // A card that is pulled, and plugged in again.
+    boost::asio::awaitable<void> set_reachable(HotplugDevice device, bool reachable) override;
+
     // Empty when the last bind or unbind of the slot went well.
     [[nodiscard]] std::string last_error(const std::string& switch_name, std::uint8_t vcs,
                                          std::uint8_t vppb) const;

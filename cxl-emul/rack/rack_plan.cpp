@@ -7,18 +7,78 @@
 
 #include <fmt/format.h>
 
+#include "cxl-emul/switch/model.h"
+
 namespace memtide::emul {
 namespace {
 
 // Room for all memory of the switches that a host is attached to, and never less than a few gigabytes, so
 // that regions of every size find a place in a window that has been used in pieces.
-Bytes window_size(const HostConfig& host, const std::vector<const SwitchConfig*>& switches) {
+Bytes window_size(const std::vector<DirectDevice>& direct, const std::vector<const SwitchConfig*>& switches) {
     Bytes sum;
-    for (const auto& device : host.devices) sum += device.size;
+    for (const auto& device : direct) sum += device.size;
     for (const auto* in : switches) {
         for (const auto& device : in->devices) sum += device.size;
     }
     return std::max(gibibytes(4), gibibytes((2 * sum.value + gibibytes(1).value - 1) / gibibytes(1).value));
+}
+
+// What a host has on root ports of its own: devices, and the LDs at its heads of multi-headed ones.
+std::vector<DirectDevice> direct_devices(const Topology& topology, const HostConfig& host) {
+    std::vector<DirectDevice> direct;
+    for (const auto& device : host.devices)
+        direct.push_back(
+            {device.name.value, topology.media_file(host, device), {}, device.size, device.serial});
+    for (const auto& at : host.heads) {
+        const auto* config = topology.find_multi_headed(at.device);
+        if (config == nullptr) continue;
+        const auto device = make_device(*config);
+        for (unsigned ld = 0; ld < device->lds.size(); ++ld) {
+            const Ld& one = device->lds[ld];
+            if (config->is_at_head(ld, at.head) && one.size > Bytes{})
+                direct.push_back({fmt::format("{}-{}", at.device.value, ld), topology.media_file(*config),
+                                  one.offset, one.size, config->ld_serial(ld)});
+        }
+    }
+    return direct;
+}
+
+// The longest path that a unix socket can have.
+constexpr std::size_t kLongestSocketPath = 107;
+
+// The host's end of a network: subnet and cards are numbered as the networks are in the file.
+NetworkPort network_port(const Topology& topology, std::size_t number, const HostConfig& host,
+                         const std::string& hosts_folder) {
+    const auto& network = topology.networks[number];
+    const bool first = network.hosts[0] == host.name;
+    const auto address = [number](bool of_first) {
+        return fmt::format("10.77.{}.{}", number, of_first ? 1 : 2);
+    };
+    NetworkPort port;
+    port.name = network.name;
+    port.socket = fmt::format("{}/{}/{}.net", hosts_folder, network.hosts[0].value, network.name);
+    port.listens = first;
+    port.mac = fmt::format("52:54:4d:54:{:02x}:{:02x}", number, first ? 1 : 2);
+    port.address = address(first) + "/24";
+    port.peer = network.hosts[first ? 1 : 0].value;
+    port.peer_address = address(!first);
+    return port;
+}
+
+Result<> plan_networks(const Topology& topology, const HostConfig& host, const std::string& folder,
+                       HostPlan& plan) {
+    const auto hosts_folder = folder.substr(0, folder.rfind('/'));
+    for (std::size_t n = 0; n < topology.networks.size(); ++n) {
+        if (std::ranges::find(topology.networks[n].hosts, host.name) == topology.networks[n].hosts.end())
+            continue;
+        auto port = network_port(topology, n, host, hosts_folder);
+        if (port.socket.size() > kLongestSocketPath)
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("{} is too long for a unix socket; choose a shorter --run-dir", port.socket));
+        plan.networks.push_back(std::move(port));
+    }
+    return {};
 }
 
 std::string device_names(const Topology& topology) {
@@ -33,13 +93,15 @@ std::string device_names(const Topology& topology) {
 
 Error no_such_device(const Topology& topology, const std::string& name) {
     for (const auto& host : topology.hosts) {
-        for (const auto& device : host.devices) {
-            if (device.name.value == name)
-                return {ErrorCode::kInvalidArgument,
-                        fmt::format("{} is on a root port of {}, there from power-on: only a device behind a "
-                                    "switch can be bound",
-                                    name, host.name.value)};
-        }
+        const bool is_direct =
+            std::ranges::find(host.devices, DeviceId(name), &DirectDeviceConfig::name) !=
+                host.devices.end() ||
+            std::ranges::find(host.heads, DeviceId(name), &DirectHeadConfig::device) != host.heads.end();
+        if (is_direct)
+            return {ErrorCode::kInvalidArgument,
+                    fmt::format("{} is on a root port of {}, there from power-on: only a device behind a "
+                                "switch can be bound",
+                                name, host.name.value)};
     }
     const auto names = device_names(topology);
     return {ErrorCode::kNotFound,
@@ -66,7 +128,8 @@ Result<HostPlan> plan_host(const Topology& topology, const HostConfig& host, con
     plan.initramfs = settings.initramfs;
     plan.kernel_arguments = settings.kernel_arguments;
     plan.monitor_socket = folder + "/qmp.sock";
-    if (plan.monitor_socket.size() > 107) plan.monitor_socket.clear();  // too long for a unix socket
+    if (plan.monitor_socket.size() > kLongestSocketPath)
+        plan.monitor_socket.clear();  // too long for a unix socket
     if (!settings.manager.empty()) plan.relay = {settings.program, "relay", settings.manager};
     std::vector<const SwitchConfig*> attached;
     for (const auto& in : topology.switches) {
@@ -75,11 +138,10 @@ Result<HostPlan> plan_host(const Topology& topology, const HostConfig& host, con
         plan.vcss.push_back({in.name.value, vcs->id, vcs->vppbs});
         attached.push_back(&in);
     }
-    for (const auto& device : host.devices) {
-        plan.direct.push_back(
-            {device.name.value, topology.media_file(host, device), {}, device.size, device.serial});
-    }
-    plan.window = window_size(host, attached);
+    plan.direct = direct_devices(topology, host);
+    if (auto planned = plan_networks(topology, host, folder, plan); !planned)
+        return std::unexpected(planned.error());
+    plan.window = window_size(plan.direct, attached);
     if (auto checked = check_plan(plan); !checked) return std::unexpected(checked.error());
     return plan;
 }
@@ -161,6 +223,10 @@ Result<DevicePlace> find_device(const Topology& topology, const std::string& nam
         if (ports_of(topology, device->name).empty())
             return fail(ErrorCode::kConflict,
                         fmt::format("{} is on no port of {}", device_name, in.name.value));
+        if (device->kind == DeviceKind::kDcd)
+            return fail(
+                ErrorCode::kConflict,
+                fmt::format("{} is a DCD, whose memory the kernels of a rack cannot use", device_name));
         const auto number = number_in(text, device->lds.size());
         if (device->kind == DeviceKind::kMld) {
             if (number) return at_head(topology, *device, *number, name, host);

@@ -104,11 +104,13 @@ Result<> RunFolder::add_host(const std::string& host) {
 
 void RunFolder::clear(bool logs_too) {
     std::error_code error;
-    for (const char* name : {"control.sock", "initramfs", "kvm-probe.console"})
+    for (const char* name : {"control.sock", "faults.sock", "initramfs", "kvm-probe.console"})
         fs::remove(path_ + "/" + name, error);
     for (fs::directory_iterator it(path_ + "/hosts", error), end; !error && it != end; it.increment(error)) {
         std::error_code ignored;
-        fs::remove(it->path() / "qmp.sock", ignored);
+        for (fs::directory_iterator file(it->path(), ignored), last; !ignored && file != last;
+             file.increment(ignored))
+            if (file->is_socket(ignored)) fs::remove(file->path(), ignored);
     }
     if (!logs_too) return;
     fs::remove_all(path_ + "/hosts", error);

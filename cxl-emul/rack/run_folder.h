@@ -34,6 +34,8 @@ class RunFolder {
 
     [[nodiscard]] const std::string& path() const { return path_; }
     [[nodiscard]] std::string control_socket() const { return control_socket_of(path_); }
+    // Where faults on demand are served (cxl-emul/faults/control.h).
+    [[nodiscard]] std::string fault_socket() const { return path_ + "/faults.sock"; }
     [[nodiscard]] std::string log() const { return path_ + "/supervisor.log"; }
     [[nodiscard]] std::string host_folder(const std::string& host) const { return path_ + "/hosts/" + host; }
     static std::string control_socket_of(const std::string& path) { return path + "/control.sock"; }

@@ -76,9 +76,15 @@ std::string status_text(const json::object& status, bool verbose) {
                           text_of(vppb, "serial"), format_bytes(Bytes{number_of(vppb, "size")})});
         }
     }
-    if (switches.empty()) return out;
-    out += "\n" + switches.text();
-    out += !bindings.empty() ? "\n" + bindings.text() : "\nnothing is bound\n";
+    if (!switches.empty()) {
+        out += "\n" + switches.text();
+        out += !bindings.empty() ? "\n" + bindings.text() : "\nnothing is bound\n";
+    }
+    Table networks({"NETWORK", "BETWEEN"});
+    for (const auto& network : objects(status, "networks"))
+        networks.add(
+            {text_of(network, "name"), fmt::format("{}", fmt::join(texts_of(network, "hosts"), " "))});
+    if (!networks.empty()) out += "\n" + networks.text();
     return out;
 }
 

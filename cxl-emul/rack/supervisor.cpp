@@ -15,8 +15,10 @@
 
 #include "common/daemon/daemon.h"
 #include "common/log/log.h"
+#include "cxl-emul/faults/control.h"
 #include "cxl-emul/rack/control_server.h"
 #include "cxl-emul/rack/rack.h"
+#include "cxl-emul/rack/rack_equipment.h"
 
 namespace memtide::emul {
 namespace asio = boost::asio;
@@ -48,6 +50,18 @@ class Stopper {
     bool started_ = false;
 };
 
+// Plays the scenario as soon as every host is ready.
+asio::awaitable<void> play_when_ready(Rack& rack, FaultService& faults, Scenario scenario, double speed) {
+    asio::steady_timer moment(co_await asio::this_coro::executor);
+    while (!rack.ready()) {
+        if (!rack.failure().empty()) co_return;
+        moment.expires_after(std::chrono::milliseconds(100));
+        co_await moment.async_wait(asio::as_tuple(asio::use_awaitable));
+    }
+    if (const auto played = faults.board().play(scenario, speed); !played)
+        log::error("the scenario cannot be played", {{"error", played.error()}});
+}
+
 // Completes when another process ends; at once when there is none of that number.
 asio::awaitable<void> wait_for_process(int pid) {
     const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
@@ -67,12 +81,20 @@ int run_supervisor(RackOptions options, RunFolder folder,
     {
         const auto hosts = options.topology.hosts;
         const int while_process = options.while_process;
+        const auto scenario = options.scenario;
+        const double speed = options.scenario_speed;
         Rack rack(context.get_executor(), std::move(options), folder.path());
         Stopper stopper(context, rack);
         ControlServer server(context.get_executor(), rack,
                              [&stopper](std::function<void()> stopped) { stopper.stop(std::move(stopped)); });
         auto ready = rack.open_switches();
         if (ready) ready = server.listen(folder.control_socket());
+        RackEquipment equipment(context.get_executor(), rack);
+        FaultService faults(context.get_executor(), equipment);
+        if (ready) {
+            const auto listening = faults.listen("unix:" + folder.fault_socket());
+            if (!listening) ready = std::unexpected(listening.error());
+        }
         for (const auto& host : hosts) {
             if (ready) ready = folder.add_host(host.name.value);
         }
@@ -85,6 +107,8 @@ int run_supervisor(RackOptions options, RunFolder folder,
         asio::co_spawn(context, rack.boot(), asio::detached);
         asio::co_spawn(context, daemon::wait_for_shutdown_signal(),
                        [&stopper](const std::exception_ptr&) { stopper.stop([] {}); });
+        if (scenario)
+            asio::co_spawn(context, play_when_ready(rack, faults, *scenario, speed), asio::detached);
         if (while_process != 0) {
             asio::co_spawn(context, wait_for_process(while_process),
                            [&stopper](const std::exception_ptr&) { stopper.stop([] {}); });

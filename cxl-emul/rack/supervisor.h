@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
+#include "cxl-emul/faults/scenario.h"
 #include "cxl-emul/qemu/command_line.h"
 #include "cxl-emul/qemu/guest_image.h"
 #include "cxl-emul/rack/run_folder.h"
@@ -28,6 +30,8 @@ struct RackOptions {
     std::string manager_url = kManagerUrlInGuest;  // as guests see it
     std::string kernel_arguments;
     bool kvm_allowed = true;
+    std::optional<Scenario> scenario;  // begins when all hosts are ready
+    double scenario_speed = 1;
     int while_process = 0;  // pid; the rack goes down when that process ends; 0: no such process
 };
 

@@ -20,6 +20,7 @@
 #include "common/daemon/exit_code.h"
 #include "common/log/log.h"
 #include "common/terminal/progress_line.h"
+#include "cxl-emul/faults/scenario.h"
 #include "cxl-emul/qemu/command_line.h"
 #include "cxl-emul/qemu/guest_image.h"
 #include "cxl-emul/rack/control_client.h"
@@ -232,6 +233,15 @@ int run_up(const UpOptions& options) {
         std::cerr << topology.error().message << '\n';
         return daemon::kExitUsage;
     }
+    std::optional<Scenario> scenario;
+    if (!options.scenario.empty()) {
+        auto loaded = load_scenario(options.scenario, &*topology);
+        if (!loaded) {
+            std::cerr << loaded.error().message << '\n';
+            return daemon::kExitUsage;
+        }
+        scenario = *std::move(loaded);
+    }
     if (options.check_config) return check_hosts(options, *topology);
     const auto path = options.run_folder.empty() ? RunFolder::default_path(topology->name)
                                                  : fs::absolute(options.run_folder).string();
@@ -246,6 +256,8 @@ int run_up(const UpOptions& options) {
             "not root: the hosts see only those files of this machine that you may read, and KVM only if you "
             "may open /dev/kvm");
     }
+    rack->scenario = std::move(scenario);
+    rack->scenario_speed = options.scenario_speed;
     const auto name = rack->topology.name;
     std::signal(SIGINT, note_interrupt);
     std::signal(SIGTERM, note_interrupt);

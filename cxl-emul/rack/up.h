@@ -14,6 +14,8 @@ struct UpOptions {
     bool no_kvm = false;
     std::string kernel_arguments;
     std::uint64_t timeout_seconds = 180;
+    std::string scenario;  // file; empty: none
+    double scenario_speed = 1;
     int while_process = 0;      // pid; 0: until `rack down`
     bool check_config = false;  // only check the topology
 };

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "common/fmapi/commands.h"
@@ -34,13 +33,22 @@ Outcome start(Component& component, fmapi::Opcode opcode, Operation operation, b
 struct SwitchContext {
     SwitchModel& model;
     [[nodiscard]] Component& component() const { return model; }
+    [[nodiscard]] EventLogs& events() const { return model.events; }
+    [[nodiscard]] static bool has_event_log(fmapi::EventLog log) { return log <= fmapi::EventLog::kFatal; }
 };
 struct DeviceContext {  // the FM-owned LD of an MLD, or what a head of a multi-headed device shows
     SwitchModel& model;
     std::size_t index;
     std::uint8_t head = 0;
+    bool is_pool = false;  // the LD pool CCI of a multi-headed device
     [[nodiscard]] Device& device() const { return model.devices[index]; }
     [[nodiscard]] Component& component() const { return device(); }
+    // Of a DCD, like those of its LDs.
+    [[nodiscard]] DcdState& dynamic() const { return device().dynamic.value(); }
+    [[nodiscard]] EventLogs& events() const { return dynamic().events; }
+    [[nodiscard]] static bool has_event_log(fmapi::EventLog log) {
+        return log <= fmapi::EventLog::kDynamicCapacity;
+    }
 };
 struct LdContext {  // an LD of an MLD, or an SLD
     SwitchModel& model;
@@ -49,6 +57,11 @@ struct LdContext {  // an LD of an MLD, or an SLD
     [[nodiscard]] Device& device() const { return model.devices[device_index]; }
     [[nodiscard]] Ld& ld() const { return device().lds[index]; }
     [[nodiscard]] Component& component() const { return ld(); }
+    [[nodiscard]] DcdState& dynamic() const { return device().dynamic.value(); }
+    [[nodiscard]] EventLogs& events() const { return dynamic().host_events[index]; }
+    [[nodiscard]] static bool has_event_log(fmapi::EventLog log) {
+        return log <= fmapi::EventLog::kDynamicCapacity;
+    }
 };
 
 template <typename Context>
@@ -57,13 +70,13 @@ struct Row {
     Outcome (*run)(const Context&, std::span<const std::byte>);
 };
 
-// Whether the payload is what `request` is encoded as, no byte more or less.
+// Whether the payload is what `request` is encoded as, no byte more, and none less but the fields of an
+// optional tail, which managers of an older revision do not send.
 template <fmapi::Described Request>
 bool has_exact_length(const Request& request, std::span<const std::byte> payload) {
-    // CXL 2.0 managers ask for all allocations with an empty payload.
-    if constexpr (std::is_same_v<Request, fmapi::GetLdAllocationsRequest>)
-        if (payload.empty()) return true;
-    return fmapi::encode(request).size() == payload.size();
+    const std::size_t whole = fmapi::encode(request).size();
+    return payload.size() == whole ||
+           (payload.size() < whole && fmapi::is_optional_tail<Request>(whole - payload.size()));
 }
 
 // row<fmapi::BindVppb, bind>(), where `Outcome bind(const SwitchContext&, const fmapi::BindVppbRequest&)`.
@@ -112,13 +125,32 @@ Outcome tunnel(const fmapi::TunnelRequest& request, Target&& target) {
 }
 
 // The tables, by file.
+std::span<const Row<SwitchContext>> domain_validation_commands();
 std::span<const Row<SwitchContext>> event_commands();
+std::span<const Row<SwitchContext>> mld_port_commands();
+std::span<const Row<SwitchContext>> pbr_commands();
 std::span<const Row<SwitchContext>> physical_switch_commands();
 std::span<const Row<SwitchContext>> virtual_switch_commands();
 
 // Of a multi-headed device, for the table of devices.
 Outcome multi_headed_info(const DeviceContext& context, const fmapi::GetMultiHeadedInfoRequest& request);
 Outcome head_info(const DeviceContext& context, const fmapi::GetHeadInfoRequest& request);
+
+// Quality of service, for the tables of MLDs.
+Outcome qos_control(const DeviceContext& context, const fmapi::NoPayload& request);
+Outcome set_qos_control(const DeviceContext& context, const fmapi::QosControl& request);
+Outcome qos_status(const DeviceContext& context, const fmapi::NoPayload& request);
+Outcome allocated_bandwidth(const DeviceContext& context, const fmapi::QosFractionsRequest& request);
+Outcome set_allocated_bandwidth(const DeviceContext& context, const fmapi::QosFractions& request);
+Outcome bandwidth_limit(const DeviceContext& context, const fmapi::QosFractionsRequest& request);
+Outcome set_bandwidth_limit(const DeviceContext& context, const fmapi::QosFractions& request);
+
+// The vPPB with these ids.
+std::optional<VppbId> find_vppb(const SwitchModel& model, std::uint8_t vcs, std::uint8_t vppb);
+// Of a dynamic capacity device and of its LDs, for the same, beside what others have: null when the opcode is
+// none of theirs.
+const Row<DeviceContext>* find_dcd_command(fmapi::Opcode opcode);
+const Row<LdContext>* find_dcd_ld_command(fmapi::Opcode opcode);
 
 // The FM-owned LD of an MLD or a head, an LD or an SLD.
 Answer handle_device(const DeviceContext& context, fmapi::MctpType type, const fmapi::Message& request);

@@ -4,6 +4,8 @@
 
 #include <sys/socket.h>
 
+#include "common/base/no_throw.h"
+
 namespace memtide::emul {
 
 void Connection::expect_rest(std::chrono::milliseconds time) {
@@ -52,6 +54,15 @@ void Connection::close(std::string why) {
     if (why_closed_.empty()) why_closed_ = std::move(why);
     boost::system::error_code ignored;
     socket_.close(ignored);
+    pause_.cancel();
+}
+
+boost::asio::awaitable<bool> Connection::pause(std::chrono::milliseconds time) {
+    if (time.count() > 0 && socket_.is_open()) {
+        pause_.expires_after(time);
+        co_await pause_.async_wait(kNoThrow);
+    }
+    co_return socket_.is_open();
 }
 
 std::shared_ptr<Connection> longest_idle(const std::list<std::shared_ptr<Connection>>& connections) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "cxl-emul/switch/listener.h"
@@ -25,7 +26,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     using Clock = std::chrono::steady_clock;
 
     explicit Connection(StreamSocket socket)
-        : socket_(std::move(socket)), timer_(socket_.get_executor()), last_active_(Clock::now()) {}
+        : socket_(std::move(socket)),
+          timer_(socket_.get_executor()),
+          pause_(socket_.get_executor()),
+          last_active_(Clock::now()) {}
 
     [[nodiscard]] StreamSocket& socket() { return socket_; }
 
@@ -42,6 +46,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // Sends `packets`, which nobody asked for: now, or behind the answer that is being sent. A peer that does
     // not read misses it; it has to look by itself.
     void notify(const std::vector<std::byte>& packets);
+
+    // Waits; false when the connection was closed meanwhile.
+    boost::asio::awaitable<bool> pause(std::chrono::milliseconds time);
 
     // No command of the peer is under way.
     [[nodiscard]] bool is_idle() const { return owes_ != Owes::kRead && command_.expired(); }
@@ -61,6 +68,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     bool wants_notifications_ = false;
     std::vector<std::byte> notification_;  // not sent yet
     boost::asio::steady_timer timer_;
+    boost::asio::steady_timer pause_;
     Clock::time_point last_active_;
     Owes owes_ = Owes::kNothing;
     unsigned debts_ = 0;  // so far: a timer that fires late is recognised by its number

@@ -44,9 +44,11 @@ Outcome device_health(const DeviceContext& context, const fmapi::NoPayload&) {
 
 Outcome ld_info(const DeviceContext& context, const fmapi::NoPayload&) {
     const Device& device = context.device();
-    return done(fmapi::GetLdInfoResponse{.memory_size = device.config.size.value,
-                                         .ld_count = static_cast<std::uint16_t>(device.lds.size()),
-                                         .qos_telemetry = 0});
+    // Dynamic capacity is not counted, as in Identify Memory Device.
+    return done(fmapi::GetLdInfoResponse{
+        .memory_size = device.dynamic ? 0 : device.config.size.value,
+        .ld_count = static_cast<std::uint16_t>(device.lds.size()),
+        .qos_telemetry = fmapi::kEgressPortCongestion | fmapi::kTemporaryThroughputReduction});
 }
 
 fmapi::LdGranularity granularity_of(const Device& device) {
@@ -77,6 +79,7 @@ Outcome get_allocations(const DeviceContext& context, const fmapi::GetLdAllocati
 // Resources Exhausted when an LD finds no contiguous gap. Refused as a whole, then nothing has changed.
 Outcome set_allocations(const DeviceContext& context, const fmapi::SetLdAllocationsPayload& request) {
     Device& device = context.device();
+    if (device.dynamic) return refuse(ReturnCode::kUnsupported);
     if (request.allocations.empty() || request.first_ld + request.allocations.size() > device.lds.size())
         return refuse(ReturnCode::kInvalidInput);
     std::vector<Bytes> sizes;
@@ -106,30 +109,46 @@ Outcome set_allocations(const DeviceContext& context, const fmapi::SetLdAllocati
     return done(request);
 }
 
-Outcome tunnel_to_ld(const DeviceContext& context, const fmapi::TunnelRequest& request) {
-    if (request.target != fmapi::TunnelTarget::kLd || request.id >= context.device().lds.size() ||
-        !context.device().config.is_at_head(request.id, context.head))
-        return refuse(ReturnCode::kInvalidInput);
+// Older managers say kLdPool where CXL 3.1 has kLd. On a device with one head, which has no LD pool,
+// there is no other meaning to it.
+bool means_an_ld(const Device& device, fmapi::TunnelTarget target) {
+    return target == fmapi::TunnelTarget::kLd ||
+           (target == fmapi::TunnelTarget::kLdPool && !device.config.is_multi_headed());
+}
+
+Outcome tunnel_inside(const DeviceContext& context, const fmapi::TunnelRequest& request) {
+    const Device& device = context.device();
+    if (means_an_ld(device, request.target)) {
+        if (request.id >= device.lds.size() || !device.config.is_at_head(request.id, context.head))
+            return refuse(ReturnCode::kInvalidInput);
+        return tunnel(request, [&](fmapi::MctpType type, const fmapi::Message& inner) {
+            return handle_ld({context.model, context.index, request.id}, type, inner);
+        });
+    }
+    if (request.target != fmapi::TunnelTarget::kLdPool) return refuse(ReturnCode::kInvalidInput);
     return tunnel(request, [&](fmapi::MctpType type, const fmapi::Message& inner) {
-        return handle_ld({context.model, context.index, request.id}, type, inner);
+        return handle_device({context.model, context.index, context.head, true}, type, inner);
     });
 }
 
-constexpr Row<DeviceContext> kDeviceRows[] = {
+constexpr Row<DeviceContext> kMldRows[] = {
     row<fmapi::Identify, DeviceContext, identify_device>(),
+    row<fmapi::GetHealthInfo, DeviceContext, device_health>(),
+    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_inside>(),
     row<fmapi::GetLdInfo, DeviceContext, ld_info>(),
     row<fmapi::GetLdAllocations, DeviceContext, get_allocations>(),
     row<fmapi::SetLdAllocations, DeviceContext, set_allocations>(),
-    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
-    row<fmapi::GetHealthInfo, DeviceContext, device_health>(),
+    row<fmapi::GetQosControl, DeviceContext, qos_control>(),
+    row<fmapi::SetQosControl, DeviceContext, set_qos_control>(),
+    row<fmapi::GetQosStatus, DeviceContext, qos_status>(),
+    row<fmapi::GetQosAllocatedBandwidth, DeviceContext, allocated_bandwidth>(),
+    row<fmapi::SetQosAllocatedBandwidth, DeviceContext, set_allocated_bandwidth>(),
+    row<fmapi::GetQosBandwidthLimit, DeviceContext, bandwidth_limit>(),
+    row<fmapi::SetQosBandwidthLimit, DeviceContext, set_bandwidth_limit>(),
 };
-constexpr Row<DeviceContext> kMultiHeadedMldRows[] = {
-    kDeviceRows[0],
-    kDeviceRows[1],
-    kDeviceRows[2],
-    kDeviceRows[3],
-    kDeviceRows[4],
-    kDeviceRows[5],
+
+// What a multi-headed device has beside, through each of its heads and its LD pool CCI.
+constexpr Row<DeviceContext> kHeadRows[] = {
     row<fmapi::GetMultiHeadedInfo, DeviceContext, multi_headed_info>(),
     row<fmapi::GetHeadInfo, DeviceContext, head_info>(),
 };
@@ -140,13 +159,11 @@ Outcome identify_sld_memory(const DeviceContext& context, const fmapi::NoPayload
     const auto ld = ld_of_sld(device, context.head);
     return done(memory_identity(ld ? device.lds[*ld].size : Bytes{}));
 }
-constexpr Row<DeviceContext> kMultiHeadedSldRows[] = {
+constexpr Row<DeviceContext> kSldHeadRows[] = {
     row<fmapi::Identify, DeviceContext, identify_device>(),
-    row<fmapi::IdentifyMemoryDevice, DeviceContext, identify_sld_memory>(),
     row<fmapi::GetHealthInfo, DeviceContext, device_health>(),
-    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_to_ld>(),
-    row<fmapi::GetMultiHeadedInfo, DeviceContext, multi_headed_info>(),
-    row<fmapi::GetHeadInfo, DeviceContext, head_info>(),
+    row<fmapi::TunnelManagementCommand, DeviceContext, tunnel_inside>(),
+    row<fmapi::IdentifyMemoryDevice, DeviceContext, identify_sld_memory>(),
 };
 
 // --- an LD, or an SLD ---
@@ -156,18 +173,27 @@ Outcome identify_ld(const LdContext& context, const fmapi::NoPayload&) {
 }
 
 Outcome identify_memory(const LdContext& context, const fmapi::NoPayload&) {
-    return done(memory_identity(context.ld().size));
+    auto identity = memory_identity(context.ld().size);
+    if (context.device().dynamic) identity.dynamic_capacity_events = EventLogs::kDynamicCapacityRecords;
+    return done(identity);
 }
 
 Outcome ld_health(const LdContext& context, const fmapi::NoPayload&) { return done(context.device().health); }
 
-// A host that has the LD could still be writing: Invalid Security State.
-Outcome sanitize(const LdContext& context, const fmapi::NoPayload&) {
+// A host that has the LD could still be writing: Invalid Security State. Sanitize and Secure Erase differ in
+// what becomes of encryption keys, which there are none of: both leave nothing but zeros.
+Outcome erase(const LdContext& context, fmapi::Opcode opcode) {
     Ld& ld = context.ld();
     if (ld.background.running) return refuse(ReturnCode::kBusy);
     if (ld.size.value == 0) return refuse(ReturnCode::kMediaDisabled);
     if (ld.taken_by) return refuse(ReturnCode::kInvalidSecurityState);
-    return start(ld, fmapi::Opcode::kSanitize, SanitizeOperation{context.device_index, context.index}, true);
+    return start(ld, opcode, SanitizeOperation{context.device_index, context.index}, true);
+}
+Outcome sanitize(const LdContext& context, const fmapi::NoPayload&) {
+    return erase(context, fmapi::Opcode::kSanitize);
+}
+Outcome secure_erase(const LdContext& context, const fmapi::NoPayload&) {
+    return erase(context, fmapi::Opcode::kSecureErase);
 }
 
 // No tunnel: an LD has nothing behind it.
@@ -176,6 +202,7 @@ constexpr Row<LdContext> kLdRows[] = {
     row<fmapi::IdentifyMemoryDevice, LdContext, identify_memory>(),
     row<fmapi::GetHealthInfo, LdContext, ld_health>(),
     row<fmapi::Sanitize, LdContext, sanitize>(),
+    row<fmapi::SecureErase, LdContext, secure_erase>(),
 };
 
 }  // namespace
@@ -184,14 +211,24 @@ Answer handle_device(const DeviceContext& context, fmapi::MctpType, const fmapi:
     // Its CCI commands (type 08h) and its FM API commands (07h) have different opcodes: one table serves
     // both.
     const Device& device = context.device();
-    if (!device.config.is_multi_headed()) return dispatch<DeviceContext>(context, kDeviceRows, request);
-    if (device.is_mld()) return dispatch<DeviceContext>(context, kMultiHeadedMldRows, request);
-    return dispatch<DeviceContext>(context, kMultiHeadedSldRows, request);
+    if (const auto* row = device.dynamic ? find_dcd_command(request.opcode) : nullptr)
+        return make_answer(context.component(), request, row->run(context, request.payload));
+    // A pool's tunnels lead nowhere: it is where one has come to through a tunnel.
+    if (context.is_pool && request.opcode == fmapi::Opcode::kTunnelManagementCommand)
+        return make_answer(context.component(), request, refuse(ReturnCode::kUnsupported));
+    const bool of_heads =
+        std::ranges::find(kHeadRows, request.opcode, &Row<DeviceContext>::opcode) != std::end(kHeadRows);
+    if (device.config.is_multi_headed() && of_heads)
+        return dispatch<DeviceContext>(context, kHeadRows, request);
+    if (device.is_mld()) return dispatch<DeviceContext>(context, kMldRows, request);
+    return dispatch<DeviceContext>(context, kSldHeadRows, request);
 }
 
 Answer handle_ld(const LdContext& context, fmapi::MctpType type, const fmapi::Message& request) {
     if (type != fmapi::MctpType::kCci)
         return make_answer(context.component(), request, refuse(ReturnCode::kUnsupported));
+    if (const auto* row = context.device().dynamic ? find_dcd_ld_command(request.opcode) : nullptr)
+        return make_answer(context.component(), request, row->run(context, request.payload));
     return dispatch<LdContext>(context, kLdRows, request);
 }
 

@@ -1,38 +1,10 @@
-#include <algorithm>
-#include <chrono>
-
 #include "cxl-emul/switch/command_table.h"
+#include "cxl-emul/switch/component_events.h"
 #include "cxl-emul/switch/events.h"
 
 // Events command set (CXL 3.1, 8.2.9.2), and what a switch records.
 namespace memtide::emul {
 namespace {
-
-using fmapi::ReturnCode;
-
-// What fits into an answer of any component, as QEMU's devices have it.
-constexpr std::size_t kMostRecords = 20;
-
-bool exists(fmapi::EventLog log) {
-    return std::ranges::find(fmapi::kEventLogs, log) != fmapi::kEventLogs.end();
-}
-
-Outcome get_records(const SwitchContext& context, const fmapi::GetEventRecordsRequest& request) {
-    if (!exists(request.log)) return refuse(ReturnCode::kInvalidInput);
-    const std::size_t room = (std::size_t{1} << context.model.response_limit) - fmapi::kHeaderSize -
-                             fmapi::GetEventRecordsResponse::kWireSize;
-    const std::size_t most = std::clamp<std::size_t>(room / fmapi::EventRecord::kWireSize, 1, kMostRecords);
-    return done(context.model.events.read(request.log, most));
-}
-
-Outcome clear_records(const SwitchContext& context, const fmapi::ClearEventRecordsRequest& request) {
-    if (!exists(request.log)) return refuse(ReturnCode::kInvalidInput);
-    const bool all = (request.flags & fmapi::kClearAllEvents) != 0;
-    if (all == !request.handles.empty()) return refuse(ReturnCode::kInvalidInput);
-    if (!all) return refuse(context.model.events.clear(request.log, request.handles));
-    context.model.events.clear_all(request.log);
-    return done();
-}
 
 Outcome get_policy(const SwitchContext& context, const fmapi::NoPayload&) {
     return done(fmapi::MctpEventInterruptPolicy{context.model.events.notified()});
@@ -47,24 +19,39 @@ Outcome set_policy(const SwitchContext& context, const fmapi::MctpEventInterrupt
     return done(fmapi::SetMctpEventInterruptPolicyResponse{context.model.events.notified()});
 }
 
+Outcome get_interrupts(const SwitchContext& context, const fmapi::NoPayload&) {
+    return done(context.model.interrupts);
+}
+
+// What the log interrupts with, as it is read back: the switch has an MSI message for each log. Nothing when
+// the mode is one that does not exist.
+std::optional<std::uint8_t> interrupt_setting(std::uint8_t asked, fmapi::EventLog log) {
+    constexpr std::uint8_t kMsi = 1;
+    const auto mode = static_cast<std::uint8_t>(asked & fmapi::kInterruptModeMask);
+    if (mode == fmapi::kInterruptModeMask) return std::nullopt;
+    const unsigned message = mode == kMsi ? static_cast<unsigned>(log) : 0;
+    return static_cast<std::uint8_t>(mode | message << fmapi::kInterruptMessageNumberShift);
+}
+
+// A switch has no dynamic capacity log: whatever is asked for that one is accepted and not kept.
+Outcome set_interrupts(const SwitchContext& context, const fmapi::EventInterruptPolicy& request) {
+    const auto informational = interrupt_setting(request.informational, fmapi::EventLog::kInformational);
+    const auto warning = interrupt_setting(request.warning, fmapi::EventLog::kWarning);
+    const auto failure = interrupt_setting(request.failure, fmapi::EventLog::kFailure);
+    const auto fatal = interrupt_setting(request.fatal, fmapi::EventLog::kFatal);
+    if (!informational || !warning || !failure || !fatal) return refuse(ReturnCode::kInvalidInput);
+    context.model.interrupts = {*informational, *warning, *failure, *fatal, 0};
+    return done();
+}
+
 constexpr Row<SwitchContext> kEventRows[] = {
-    row<fmapi::GetEventRecords, SwitchContext, get_records>(),
-    row<fmapi::ClearEventRecords, SwitchContext, clear_records>(),
+    row<fmapi::GetEventRecords, SwitchContext, get_event_records<SwitchContext>>(),
+    row<fmapi::ClearEventRecords, SwitchContext, clear_event_records<SwitchContext>>(),
+    row<fmapi::GetEventInterruptPolicy, SwitchContext, get_interrupts>(),
+    row<fmapi::SetEventInterruptPolicy, SwitchContext, set_interrupts>(),
     row<fmapi::GetMctpEventInterruptPolicy, SwitchContext, get_policy>(),
     row<fmapi::SetMctpEventInterruptPolicy, SwitchContext, set_policy>(),
 };
-
-template <fmapi::Described Data>
-void record(SwitchModel& model, fmapi::EventLog log, const fmapi::Uuid& format, const Data& data) {
-    fmapi::EventRecord record;
-    record.format = format;
-    record.timestamp = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                                      std::chrono::system_clock::now().time_since_epoch())
-                                                      .count());
-    const std::vector<std::byte> bytes = fmapi::encode(data);
-    std::ranges::transform(bytes, record.data.begin(), [](std::byte b) { return std::uint8_t(b); });
-    model.events.add(log, record);
-}
 
 }  // namespace
 
@@ -92,7 +79,7 @@ void record_port(SwitchModel& model, std::size_t index, fmapi::PhysicalSwitchEve
     data.ltssm_state = now.ltssm_state;
     data.first_lane = now.first_lane;
     data.link_flags = now.link_flags;
-    record(model, log, fmapi::kPhysicalSwitchRecord, data);
+    append_record(model.events, log, fmapi::kPhysicalSwitchRecord, data);
 }
 
 void record_ld_error(SwitchModel& model, std::size_t index, fmapi::MldPortEvent event) {
@@ -101,7 +88,7 @@ void record_ld_error(SwitchModel& model, std::size_t index, fmapi::MldPortEvent 
     data.port = model.ports[index].config.id;
     const auto log =
         event == fmapi::MldPortEvent::kCorrectable ? fmapi::EventLog::kWarning : fmapi::EventLog::kFailure;
-    record(model, log, fmapi::kMldPortRecord, data);
+    append_record(model.events, log, fmapi::kMldPortRecord, data);
 }
 
 }  // namespace memtide::emul

@@ -8,7 +8,7 @@ namespace memtide::emul {
 
 void EventLogs::add(fmapi::EventLog log, fmapi::EventRecord record) {
     Log& own = log_of(log);
-    if (own.records.size() >= kRecordsPerLog) {
+    if (own.records.size() >= capacity(log)) {
         if (own.lost == 0) own.first_lost = record.timestamp;
         own.last_lost = record.timestamp;
         if (own.lost < std::numeric_limits<std::uint16_t>::max()) ++own.lost;
@@ -17,7 +17,9 @@ void EventLogs::add(fmapi::EventLog log, fmapi::EventRecord record) {
     if (own.records.empty()) fresh_ = static_cast<std::uint16_t>(fresh_ | fmapi::bit_of(log));
     if (++own.last_handle == 0) own.last_handle = 1;  // 0 is no handle
     record.handle = own.last_handle;
-    record.flags = (record.flags & ~std::uint32_t{3}) | static_cast<std::uint32_t>(log);
+    // Dynamic capacity has no severity of its own: informational.
+    const auto severity = log == fmapi::EventLog::kDynamicCapacity ? fmapi::EventLog::kInformational : log;
+    record.flags = (record.flags & ~std::uint32_t{3}) | static_cast<std::uint32_t>(severity);
     own.records.push_back(std::move(record));
 }
 

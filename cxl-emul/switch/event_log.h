@@ -11,15 +11,25 @@
 
 namespace memtide::emul {
 
-// The event records of a component, in four logs (CXL 3.1, 8.2.9.2). Plain data; not thread safe.
+// The event records of a component, in four logs, or five where there is dynamic capacity (CXL 3.1, 8.2.9.2).
+// Plain data; not thread safe.
 class EventLogs {
   public:
     static constexpr std::size_t kRecordsPerLog = 64;
+    // As many as there can be extents, so that any offer fits into an empty log.
+    static constexpr std::size_t kDynamicCapacityRecords = 1024;
+    static constexpr std::size_t capacity(fmapi::EventLog log) {
+        return log == fmapi::EventLog::kDynamicCapacity ? kDynamicCapacityRecords : kRecordsPerLog;
+    }
 
     // Appends the record to the log, with a handle of its own, and notes that there is something to notify of
     // when it is the log's first. A full log keeps what it has and counts what it loses.
     void add(fmapi::EventLog log, fmapi::EventRecord record);
 
+    // Records that still go into the log.
+    [[nodiscard]] std::size_t room(fmapi::EventLog log) const {
+        return capacity(log) - log_of(log).records.size();
+    }
     // The oldest records of the log, at most `most`.
     [[nodiscard]] fmapi::GetEventRecordsResponse read(fmapi::EventLog log, std::size_t most) const;
 
@@ -47,7 +57,7 @@ class EventLogs {
         return logs_.at(static_cast<std::size_t>(log));
     }
 
-    std::array<Log, fmapi::kEventLogs.size()> logs_;
+    std::array<Log, fmapi::kEventLogs.size() + 1> logs_;
     std::uint16_t notified_ = 0;
     std::uint16_t fresh_ = 0;
 };

@@ -44,6 +44,10 @@ class HotplugBackend {
     // Ends when the host can no longer reach the device. After an error the device counts as still bound.
     // kWaitForLinkDown may take as long as the host likes.
     virtual boost::asio::awaitable<Result<>> detach(HotplugSlot slot, fmapi::UnbindOption option) = 0;
+
+    // The link between the host and a device that is bound to it went down, or is up again: nobody was asked,
+    // and the device holds what it held. The device stays bound.
+    virtual boost::asio::awaitable<void> set_reachable(HotplugDevice, bool) { co_return; }
 };
 
 // For a switch without hosts: every attach and detach succeeds at once.

@@ -29,6 +29,11 @@ class Media {
     [[nodiscard]] virtual Result<> check() const = 0;
     // Makes every byte of the range zero, and makes sure that it is. Blocks unless erases_at_once().
     [[nodiscard]] virtual Result<> erase(Bytes offset, Bytes size, EraseControl& control) = 0;
+    // As erase(), for a device that only says so: everything stays as it is.
+    virtual void pretend_to_erase(Bytes offset, Bytes size) {
+        (void)offset;
+        (void)size;
+    }
     // Whether erase() returns so soon that it needs no thread of its own.
     [[nodiscard]] virtual bool erases_at_once() const { return false; }
 };

@@ -14,7 +14,10 @@
 #include "common/fmapi/commands.h"
 #include "common/fmapi/message.h"
 #include "common/fmapi/return_code.h"
+#include "cxl-emul/switch/dynamic_capacity.h"
 #include "cxl-emul/switch/event_log.h"
+#include "cxl-emul/switch/pci_function.h"
+#include "cxl-emul/switch/qos.h"
 #include "cxl-emul/switch/topology.h"
 
 // The switch and its devices as plain data. The commands (commands.h) change it; nothing here does I/O.
@@ -45,6 +48,13 @@ struct VppbId {
     friend bool operator==(const VppbId&, const VppbId&) = default;
 };
 
+// What an LD is promised and allowed of its device's bandwidth, and what its host would take of it.
+struct LdQos {
+    std::uint8_t allocated = 0;  // in 256ths
+    std::uint8_t limit = 0;      // the same; 0: none
+    std::uint64_t demand = 0;    // bytes a second, while a host has the LD
+};
+
 // A logical device: one of an MLD's, or all there is of an SLD.
 struct Ld : Component {
     Bytes offset;  // of its slice in the media file
@@ -52,16 +62,34 @@ struct Ld : Component {
     // Taken from the moment a bind starts until an unbind has ended, so that no two hosts ever reach it. Of
     // the switch at the LD's head.
     std::optional<VppbId> taken_by;
+    LdQos qos;
+    PciFunction pci;
+};
+
+// What a DCD has beside its LDs: memory that is theirs in extents, what it tells the fabric manager of them,
+// and what it tells each host.
+struct DcdState {
+    DynamicCapacity memory;
+    EventLogs events;
+    std::vector<EventLogs> host_events;  // by LD
+    // Moves what happened to the memory into the logs.
+    void log_events();
 };
 
 struct Device : Component {
     DeviceConfig config;
     std::vector<Ld> lds;
+    std::optional<DcdState> dynamic;  // of a DCD
     fmapi::GetHealthInfoResponse health{.life_used = 0, .temperature = 35};
-    [[nodiscard]] bool is_mld() const { return config.kind == DeviceKind::kMld; }
+    fmapi::QosControl qos;
+    PciFunction pci;  // the FM-owned LD of an MLD
+    [[nodiscard]] bool is_mld() const { return config.kind != DeviceKind::kSld; }  // or a DCD
     // Any LD of that head.
     [[nodiscard]] bool is_taken(std::uint8_t head) const;
 };
+// What each LD of the device gets of its bandwidth now; one without a host takes nothing.
+BandwidthShares bandwidth_of(const Device& device);
+
 // As after power-on: LDs allocated as the configuration says, one behind the other.
 std::shared_ptr<Device> make_device(const DeviceConfig& config);
 
@@ -102,11 +130,22 @@ struct VirtualBridge {
     // Valid unless unbound.
     std::size_t port = 0;  // index
     std::size_t ld = 0;
+    // Bound, or about to be, to something elsewhere in the fabric of a PBR switch; `state` is kUnbound then.
+    struct Pid {
+        State state = State::kBinding;
+        std::uint16_t pid = 0;
+        fmapi::RouteCost cost;
+    };
+    std::optional<Pid> pid;
+
+    [[nodiscard]] bool is_free() const { return state == State::kUnbound && !pid; }
 };
 
 struct Vcs {
     VcsConfig config;
     std::vector<VirtualBridge> vppbs;
+    bool enabled = true;
+    bool exists = true;  // a removed one leaves its place, for others know theirs by index
 };
 
 struct SwitchModel : Component {
@@ -115,6 +154,9 @@ struct SwitchModel : Component {
     std::vector<Vcs> vcss;
     Devices devices;
     EventLogs events;
+    fmapi::EventInterruptPolicy interrupts;
+    std::optional<fmapi::DomainValidationValue> domain_validation;  // set once
+    std::optional<PbrConfig> pbr;
 
     // As after power-on: nothing bound. Devices in `shared` are as they are, and the heads at this switch
     // have nothing bound either; the others are new.
@@ -143,10 +185,25 @@ struct SanitizeOperation {
     std::size_t device = 0;
     std::size_t ld = 0;
 };
-using Operation = std::variant<BindOperation, UnbindOperation, SanitizeOperation>;
+// To bind or to unbind, as VirtualBridge::pid says.
+struct PidBindingOperation {
+    VppbId vppb;
+};
+using Operation = std::variant<BindOperation, UnbindOperation, SanitizeOperation, PidBindingOperation>;
+
+// The device that an operation has to do with; none for the binding of a PID.
+std::optional<std::size_t> device_index_of(const SwitchModel& model, const Operation& operation);
 
 // The component whose background operation it is.
 Component& component_of(SwitchModel& model, const Operation& operation);
+
+// As after power-on: nothing bound, no events, nothing of what managers set. Links, and the devices with what
+// is allocated in them, are as they are.
+void reset(SwitchModel& model);
+// The LDs of the device are as after power-on; while any is bound nothing changes.
+void reset(Device& device);
+// Without an operation: whoever had it has lost it.
+void unbind_at_once(SwitchModel& model, VppbId id);
 
 // Records how an operation ended, which must be the running one: a bind has bound or left the vPPB unbound,
 // an unbind has unbound or left it bound.

@@ -20,12 +20,15 @@ Outcome identify_switch(const SwitchContext& context, const fmapi::NoPayload&) {
     fmapi::IdentifySwitchDeviceResponse response;
     response.ingress_port = kManagementPort;
     response.physical_ports = static_cast<std::uint8_t>(model.ports.size());
-    response.vcss = static_cast<std::uint8_t>(model.vcss.size());
+    response.vcss = static_cast<std::uint8_t>(std::ranges::count(model.vcss, true, &Vcs::exists));
     for (const Port& port : model.ports) response.active_ports.set(port.config.id);
     for (const Vcs& vcs : model.vcss) {
+        if (!vcs.exists) continue;
         response.active_vcss.set(vcs.config.id);
         response.total_vppbs = static_cast<std::uint16_t>(response.total_vppbs + vcs.vppbs.size());
-        const auto bound = std::ranges::count(vcs.vppbs, VirtualBridge::State::kBound, &VirtualBridge::state);
+        const auto bound = std::ranges::count_if(vcs.vppbs, [](const VirtualBridge& bridge) {
+            return (bridge.pid ? bridge.pid->state : bridge.state) == VirtualBridge::State::kBound;
+        });
         response.bound_vppbs = static_cast<std::uint16_t>(response.bound_vppbs + bound);
     }
     response.hdm_decoders = 1;
@@ -111,7 +114,8 @@ fmapi::PhysicalPort port_state(const SwitchModel& model, std::uint8_t id) {
     }
     const Port& port = model.ports[*index];
     const auto device_index = reachable_device(port);
-    const bool present = port.config.host || device_index;
+    const bool has_switch = port.config.cascade && port.device_link_up && port.device_plugged;
+    const bool present = port.config.host || device_index || has_switch;
     const bool link_up = !port.perst_asserted && (port.config.host ? port.host_link_up : present);
     state.config_state = config_state(model, port);
     state.supported_cxl_modes = kCxl20Mode;
@@ -126,6 +130,8 @@ fmapi::PhysicalPort port_state(const SwitchModel& model, std::uint8_t id) {
     }
     state.link_flags = static_cast<std::uint16_t>((present ? fmapi::kLinkPresent : 0) |
                                                   (port.perst_asserted ? fmapi::kLinkPerstAsserted : 0));
+    // There is no code for a switch: like QEMU's, the port shows the PCIe device that its upstream port is.
+    if (has_switch) state.device_type = fmapi::ConnectedDeviceType::kPcie;
     if (device_index) {
         const Device& device = model.devices[*device_index];
         state.device_type =

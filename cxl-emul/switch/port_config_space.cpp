@@ -1,5 +1,7 @@
 #include "cxl-emul/switch/port_config_space.h"
 
+#include "cxl-emul/switch/byte_enable.h"
+
 namespace memtide::emul {
 namespace {
 
@@ -68,13 +70,6 @@ std::uint32_t writable_bits(std::uint16_t offset) {
         default:
             return 0;
     }
-}
-
-std::uint32_t enabled_bits(std::uint8_t byte_enable) {
-    std::uint32_t bits = 0;
-    for (unsigned byte = 0; byte < 4; ++byte)
-        if ((byte_enable >> byte & 1) != 0) bits |= 0xffu << 8 * byte;
-    return bits;
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ constexpr std::chrono::milliseconds kDialAgain{200};
 constexpr std::chrono::milliseconds kOneClientPause{5};
 // Answers are sent together up to this size, so that a peer that asks much at once takes little memory.
 constexpr std::size_t kSendAt = 64 * 1024;
+constexpr std::chrono::milliseconds kMoment{5};
 
 class NoHotplug final : public HotplugBackend {
   public:
@@ -75,8 +76,9 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         : strand_(asio::make_strand(executor)),
           config_(std::move(config)),
           limits_(limits),
+          hotplug_(std::move(hotplug)),
           model_(config_, devices_of(shared)),
-          operations_(strand_, config_, model_, std::move(media), std::move(hotplug)),
+          operations_(strand_, config_, model_, std::move(media), hotplug_),
           listeners_(std::move(listeners)),
           dial_pause_(strand_) {
         for (const Listener& listener : listeners_) addresses_.push_back(listener.address());
@@ -87,6 +89,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     const std::vector<std::string>& addresses() const { return addresses_; }
 
     void start() {
+        operations_.erase_released(shared_from_this());
         for (Listener& listener : listeners_)
             asio::co_spawn(strand_, accept_connections(listener, shared_from_this()), asio::detached);
         for (const Endpoint& endpoint : config_.connect)
@@ -108,6 +111,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         if (from != nullptr && request.opcode == fmapi::Opcode::kSetMctpEventInterruptPolicy &&
             answer.response.return_code == fmapi::ReturnCode::kSuccess)
             from->want_notifications(model_.events.notified() != 0);
+        operations_.erase_released(shared_from_this());
         notify_managers();
         if (log::is_enabled(log::Level::kDebug))
             log::debug("command", {{"switch", config_.name},
@@ -131,17 +135,45 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         return all;
     }
 
+    Result<> change_vcs(const VcsChange& change) { return reconfigure(model_, change); }
+
+    Result<> set_ld_demand(const DeviceId& name, std::size_t ld, std::uint64_t demand) {
+        Device* const device = find_device(name);
+        if (device == nullptr || ld >= device->lds.size())
+            return fail(ErrorCode::kNotFound,
+                        "there is no such device or LD at switch " + config_.name.value);
+        device->lds[ld].qos.demand = demand;
+        return {};
+    }
+
+    Result<DeviceBandwidth> bandwidth(const DeviceId& name) {
+        const Device* const device = find_device(name);
+        if (device == nullptr)
+            return fail(ErrorCode::kNotFound, "there is no such device at switch " + config_.name.value);
+        const BandwidthShares shares = bandwidth_of(*device);
+        DeviceBandwidth result{device->config.bandwidth, shares.backpressure_percent, {}};
+        for (std::size_t ld = 0; ld < device->lds.size(); ++ld)
+            result.lds.push_back({device->lds[ld].qos, device->lds[ld].taken_by.has_value(),
+                                  shares.granted[ld], shares.loads[ld]});
+        return result;
+    }
+
     void set_host_link(const HostId& host, bool up) {
         for (std::size_t i = 0; i < model_.ports.size(); ++i)
-            if (model_.ports[i].config.host == host && std::exchange(model_.ports[i].host_link_up, up) != up)
-                record_change(i, fmapi::PhysicalSwitchEvent::kLinkStateChange, up);
+            if (model_.ports[i].config.host == host) set_link(i, up);
     }
 
     void set_device_link(const DeviceId& device, bool up) {
         for (std::size_t i = 0; i < model_.ports.size(); ++i)
-            if (model_.ports[i].config.device == device &&
-                std::exchange(model_.ports[i].device_link_up, up) != up)
-                record_change(i, fmapi::PhysicalSwitchEvent::kLinkStateChange, up);
+            if (model_.ports[i].config.device == device) set_link(i, up);
+    }
+
+    void set_port_link(std::uint8_t port, bool up) {
+        if (const auto index = model_.find_port(port)) set_link(*index, up);
+    }
+
+    void set_port_plugged(std::uint8_t port, bool plugged) {
+        if (const auto index = model_.find_port(port)) set_plugged(*index, plugged);
     }
 
     void set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health) {
@@ -151,9 +183,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
 
     void set_device_plugged(const DeviceId& device, bool plugged) {
         for (std::size_t i = 0; i < model_.ports.size(); ++i)
-            if (model_.ports[i].config.device == device &&
-                std::exchange(model_.ports[i].device_plugged, plugged) != plugged)
-                record_change(i, fmapi::PhysicalSwitchEvent::kSlotStatusUpdated, plugged);
+            if (model_.ports[i].config.device == device) set_plugged(i, plugged);
     }
 
     void report_ld_error(const DeviceId& device, fmapi::MldPortEvent event) {
@@ -163,11 +193,111 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         notify_managers();
     }
 
+    void disturb(std::shared_ptr<Disturbance> disturbance) {
+        operations_.disturb(disturbance);
+        disturbance_ = std::move(disturbance);
+    }
+    void look_again() { operations_.look_again(); }
+
+    asio::awaitable<void> power_off(bool keeps_state, std::shared_ptr<Impl>) {
+        if (std::exchange(off_, true)) co_return;
+        losing_power_ = true;
+        for (const auto& connection : connections_) connection->close("the switch has no power");
+        const Operations::Which all = [](const Operation&) { return true; };
+        co_await interrupt_operations(all);
+        if (!keeps_state) {
+            for (const VppbId id : bound_vppbs()) co_await take_from_host(id);
+            reset(model_);
+        }
+        losing_power_ = false;
+    }
+
+    asio::awaitable<void> power_on(std::shared_ptr<Impl>) {
+        asio::steady_timer moment(strand_);
+        while (losing_power_ && !stopped_) {
+            moment.expires_after(kMoment);
+            co_await moment.async_wait(asio::use_awaitable);
+        }
+        off_ = false;
+    }
+
+    asio::awaitable<void> lose_device_state(DeviceId device, std::shared_ptr<Impl>) {
+        const Operations::Which of_device = [this, &device](const Operation& operation) {
+            const auto index = device_index_of(model_, operation);
+            return index && model_.devices[*index].config.name == device;
+        };
+        co_await interrupt_operations(of_device);
+        for (const VppbId id : bound_vppbs())
+            if (model_.device_of(model_.bridge(id)).config.name == device) co_await take_from_host(id);
+        for (std::size_t i = 0; i < model_.devices.size(); ++i)
+            if (model_.devices[i].config.name == device) reset(model_.devices[i]);
+    }
+
   private:
+    void set_link(std::size_t port, bool up) {
+        Port& changed = model_.ports[port];
+        bool& link = changed.config.host ? changed.host_link_up : changed.device_link_up;
+        if (std::exchange(link, up) == up) return;
+        record_change(port, fmapi::PhysicalSwitchEvent::kLinkStateChange, up);
+        tell_hosts(port);
+    }
+
+    void set_plugged(std::size_t port, bool plugged) {
+        if (std::exchange(model_.ports[port].device_plugged, plugged) == plugged) return;
+        record_change(port, fmapi::PhysicalSwitchEvent::kSlotStatusUpdated, plugged);
+        tell_hosts(port);
+    }
+
+    std::vector<VppbId> bound_vppbs() const {
+        std::vector<VppbId> bound;
+        for (std::size_t vcs = 0; vcs < model_.vcss.size(); ++vcs)
+            for (std::size_t vppb = 0; vppb < model_.vcss[vcs].vppbs.size(); ++vppb)
+                if (model_.vcss[vcs].vppbs[vppb].state == VirtualBridge::State::kBound)
+                    bound.push_back({vcs, static_cast<std::uint8_t>(vppb)});
+        return bound;
+    }
+
+    // Whose links have changed with that of this port: each loses or gets back what it reaches through it.
+    void tell_hosts(std::size_t port) {
+        for (const VppbId id : bound_vppbs()) {
+            const Vcs& vcs = model_.vcss[id.vcs];
+            const auto upstream = model_.find_port(vcs.config.upstream_port);
+            const Port& below = model_.ports[vcs.vppbs[id.vppb].port];
+            if (upstream != port && &below != &model_.ports[port]) continue;
+            const bool up = reachable_device(below) && (!upstream || model_.ports[*upstream].host_link_up);
+            asio::co_spawn(strand_, hotplug_->set_reachable(operations_.device_at(id), up), asio::detached);
+        }
+    }
+
+    // Ends when they have ended.
+    asio::awaitable<void> interrupt_operations(const Operations::Which& which) {
+        operations_.interrupt(which);
+        asio::steady_timer moment(strand_);
+        while (operations_.any(which) && !stopped_) {
+            moment.expires_after(kMoment);
+            co_await moment.async_wait(asio::use_awaitable);
+        }
+    }
+
+    // By surprise.
+    asio::awaitable<void> take_from_host(VppbId id) {
+        const HotplugSlot slot = operations_.device_at(id).slot;
+        const auto taken = co_await hotplug_->detach(slot, fmapi::UnbindOption::kSurpriseHotRemove);
+        if (!taken)
+            log::error("surprise removal failed", {{"switch", config_.name}, {"error", taken.error()}});
+        unbind_at_once(model_, id);
+    }
+
     static SharedDevices devices_of(const SharedDeviceMap& shared) {
         SharedDevices devices;
         for (const auto& [name, one] : shared) devices[name] = one.device;
         return devices;
+    }
+
+    Device* find_device(const DeviceId& name) {
+        for (std::size_t i = 0; i < model_.devices.size(); ++i)
+            if (model_.devices[i].config.name == name) return &model_.devices[i];
+        return nullptr;
     }
 
     // A loss is worse news when a host has something of the device.
@@ -185,7 +315,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     // Tells those who asked for it that there are event records.
     void notify_managers() {
         const std::uint16_t fresh = model_.events.take_fresh();
-        if (fresh == 0) return;
+        if (fresh == 0 || (disturbance_ && disturbance_->swallows_notification())) return;
         const std::vector<std::byte> packets = fmapi::to_packets(
             {.route = {},
              .type = fmapi::MctpType::kFmApi,
@@ -230,6 +360,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
                 asio::steady_timer pause(strand_, kOneClientPause);
                 co_await pause.async_wait(asio::use_awaitable);
             }
+            if (off_) continue;
             if (!make_room()) {
                 log::warning("connection refused: too many, and none is idle",
                              {{"switch", config_.name}, {"listener", listener.address()}});
@@ -246,7 +377,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         while (!stopped_) {
             auto socket = co_await dial(strand_, endpoint);
             if (stopped_) break;
-            if (socket && make_room()) {
+            if (socket && !off_ && make_room()) {
                 auto connection = std::make_shared<Connection>(*std::move(socket));
                 connections_.push_back(connection);
                 co_await serve(std::move(connection), format_endpoint(endpoint), self);
@@ -309,8 +440,16 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
                     co_return next.error().message;
                 }
                 connection.done();
-                reply(connection, speaker, **next, answers);
-                if (answers.size() >= kSendAt) co_await send(connection, answers, error);
+                auto answered = answer_to(connection, speaker, **next);
+                if (!answered) continue;
+                if (disturbance_) {
+                    co_await send(connection, answers, error);
+                    auto delivery = disturbance_->deliver(**next, *std::move(answered), speaker.wire());
+                    co_await send_disturbed(connection, std::move(delivery), error);
+                } else {
+                    fmapi::append_packets(answers, *answered, speaker.wire());
+                    if (answers.size() >= kSendAt) co_await send(connection, answers, error);
+                }
                 if (error) co_return error.message();
             }
             co_await send(connection, answers, error);
@@ -320,21 +459,18 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         co_return "";
     }
 
-    // What the request gets for an answer goes behind `answers`.
-    void reply(Connection& connection, DialectSpeaker& speaker, const fmapi::MctpMessage& request,
-               std::vector<std::byte>& answers) {
-        if (!speaker.hears(request)) return;
-        if (request.type == fmapi::MctpType::kControl) {
-            if (const auto control = speaker.answer_control(request))
-                fmapi::append_packets(answers, *control, speaker.wire());
-            return;
-        }
-        if (request.message.is_response) return;  // to nothing that was asked
-        auto answered = speaker.shape(request.message, answer(request.type, request.message, &connection));
-        if (!answered) return;
-        const fmapi::MctpMessage message{fmapi::reply_route(request.route), request.type,
-                                         *std::move(answered)};
-        fmapi::append_packets(answers, message, speaker.wire());
+    // What the request gets for an answer; nothing when it gets none.
+    std::optional<fmapi::MctpMessage> answer_to(Connection& connection, DialectSpeaker& speaker,
+                                                const fmapi::MctpMessage& request) {
+        if (!speaker.hears(request)) return std::nullopt;
+        if (request.type == fmapi::MctpType::kControl) return speaker.answer_control(request);
+        if (request.message.is_response) return std::nullopt;  // to nothing that was asked
+        auto refusal = disturbance_ ? disturbance_->refuse(request) : std::nullopt;
+        auto answered =
+            speaker.shape(request.message,
+                          refusal ? *std::move(refusal) : answer(request.type, request.message, &connection));
+        if (!answered) return std::nullopt;
+        return fmapi::MctpMessage{fmapi::reply_route(request.route), request.type, *std::move(answered)};
     }
 
     // Sends `answers` and empties it. Most go into the socket's buffer at once, without a deadline.
@@ -352,11 +488,25 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         connection.done();
     }
 
+    asio::awaitable<void> send_disturbed(Connection& connection, Disturbance::Delivery delivery,
+                                         error_code& error) {
+        for (Disturbance::Piece& piece : delivery.pieces) {
+            if (!co_await connection.pause(piece.after)) co_return;
+            co_await send(connection, piece.bytes, error);
+            if (error) co_return;
+        }
+        if (delivery.hang_up) connection.close("a fault wants it closed");
+    }
+
     asio::any_io_executor strand_;
     SwitchConfig config_;
     ConnectionLimits limits_;
+    std::shared_ptr<HotplugBackend> hotplug_;
     SwitchModel model_;
     Operations operations_;
+    std::shared_ptr<Disturbance> disturbance_;
+    bool off_ = false;           // without power
+    bool losing_power_ = false;  // power_off() has not come to its end
     std::vector<Listener> listeners_;
     asio::steady_timer dial_pause_;
     std::vector<std::string> addresses_;
@@ -426,6 +576,29 @@ asio::awaitable<std::vector<VppbStatus>> Switch::vppbs() {
     co_return co_await asio::co_spawn(impl_->strand(), run(impl_), asio::use_awaitable);
 }
 
+asio::awaitable<Result<>> Switch::change_vcs(VcsChange change) {
+    auto run = [](std::shared_ptr<Impl> impl, VcsChange wanted) -> asio::awaitable<Result<>> {
+        co_return impl->change_vcs(wanted);
+    };
+    co_return co_await asio::co_spawn(impl_->strand(), run(impl_, change), asio::use_awaitable);
+}
+
+asio::awaitable<Result<>> Switch::set_ld_demand(DeviceId device, std::size_t ld, std::uint64_t demand) {
+    auto run = [](std::shared_ptr<Impl> impl, DeviceId name, std::size_t at,
+                  std::uint64_t wanted) -> asio::awaitable<Result<>> {
+        co_return impl->set_ld_demand(name, at, wanted);
+    };
+    co_return co_await asio::co_spawn(impl_->strand(), run(impl_, std::move(device), ld, demand),
+                                      asio::use_awaitable);
+}
+
+asio::awaitable<Result<DeviceBandwidth>> Switch::bandwidth(DeviceId device) {
+    auto run = [](std::shared_ptr<Impl> impl, DeviceId name) -> asio::awaitable<Result<DeviceBandwidth>> {
+        co_return impl->bandwidth(name);
+    };
+    co_return co_await asio::co_spawn(impl_->strand(), run(impl_, std::move(device)), asio::use_awaitable);
+}
+
 void Switch::set_host_link(const HostId& host, bool up) {
     asio::post(impl_->strand(), [impl = impl_, host, up] { impl->set_host_link(host, up); });
 }
@@ -441,6 +614,32 @@ void Switch::report_ld_error(const DeviceId& device, fmapi::MldPortEvent event) 
 
 void Switch::set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health) {
     asio::post(impl_->strand(), [impl = impl_, device, health] { impl->set_device_health(device, health); });
+}
+
+void Switch::set_port_link(std::uint8_t port, bool up) {
+    asio::post(impl_->strand(), [impl = impl_, port, up] { impl->set_port_link(port, up); });
+}
+
+void Switch::set_port_plugged(std::uint8_t port, bool plugged) {
+    asio::post(impl_->strand(), [impl = impl_, port, plugged] { impl->set_port_plugged(port, plugged); });
+}
+
+void Switch::disturb(std::shared_ptr<Disturbance> disturbance) {
+    asio::post(impl_->strand(), [impl = impl_, disturbance] { impl->disturb(disturbance); });
+}
+
+void Switch::look_again() {
+    asio::post(impl_->strand(), [impl = impl_] { impl->look_again(); });
+}
+
+void Switch::power_off(bool keeps_state) {
+    asio::co_spawn(impl_->strand(), impl_->power_off(keeps_state, impl_), asio::detached);
+}
+
+void Switch::power_on() { asio::co_spawn(impl_->strand(), impl_->power_on(impl_), asio::detached); }
+
+void Switch::lose_device_state(const DeviceId& device) {
+    asio::co_spawn(impl_->strand(), impl_->lose_device_state(device, impl_), asio::detached);
 }
 
 void Switch::set_device_link(const DeviceId& device, bool up) {

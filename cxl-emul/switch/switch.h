@@ -15,9 +15,11 @@
 #include "common/fmapi/commands/events.h"
 #include "common/fmapi/message.h"
 #include "cxl-emul/switch/connection.h"
+#include "cxl-emul/switch/disturbance.h"
 #include "cxl-emul/switch/hotplug.h"
 #include "cxl-emul/switch/media.h"
 #include "cxl-emul/switch/model.h"
+#include "cxl-emul/switch/reconfigure.h"
 #include "cxl-emul/switch/topology.h"
 
 namespace memtide::emul {
@@ -35,6 +37,19 @@ struct VppbStatus {
     SerialNumber serial;
     Bytes offset;
     Bytes size;
+};
+
+// What quality of service makes of a device's bandwidth at the moment, by LD; bytes a second.
+struct LdBandwidth {
+    LdQos qos;
+    bool has_host = false;
+    std::uint64_t granted = 0;
+    DeviceLoad load = DeviceLoad::kLight;
+};
+struct DeviceBandwidth {
+    Bytes whole;
+    std::uint8_t backpressure_percent = 0;
+    std::vector<LdBandwidth> lds;
 };
 
 // A device that several switches have heads of, and its memory.
@@ -96,6 +111,14 @@ class Switch {
     // Every vPPB, by VCS and vPPB. A bound vPPB is one whose host can reach the device.
     boost::asio::awaitable<std::vector<VppbStatus>> vppbs();
 
+    // Changes a virtual switch from now until the power goes; errors as memtide::emul::reconfigure().
+    boost::asio::awaitable<Result<>> change_vcs(VcsChange change);
+
+    // What the host that has the LD takes of its device from now on, bytes a second. kNotFound when there is
+    // no such device or LD here.
+    boost::asio::awaitable<Result<>> set_ld_demand(DeviceId device, std::size_t ld, std::uint64_t demand);
+    boost::asio::awaitable<Result<DeviceBandwidth>> bandwidth(DeviceId device);
+
     // Shows the link of a host's upstream port as up or down in Get Physical Port State; up at first.
     void set_host_link(const HostId& host, bool up);
 
@@ -112,6 +135,26 @@ class Switch {
 
     // The device sends an error message for one of its LDs to the switch.
     void report_ld_error(const DeviceId& device, fmapi::MldPortEvent event);
+
+    // As set_host_link() or set_device_link(), and set_device_plugged(), of whatever is at one port.
+    void set_port_link(std::uint8_t port, bool up);
+    void set_port_plugged(std::uint8_t port, bool plugged);
+
+    // Everything is to be asked about from now on; null: nothing goes wrong on purpose.
+    void disturb(std::shared_ptr<Disturbance> disturbance);
+    // What a Disturbance holds may go on now.
+    void look_again();
+
+    // Connections end, new ones are closed at once, and background operations are interrupted. With
+    // `keeps_state` it has its bindings and events afterwards; otherwise nothing is bound, hosts lose by
+    // surprise what they had, and there are no events. Devices have power of their own.
+    void power_off(bool keeps_state);
+    // It serves again, as soon as power_off() has come to its end.
+    void power_on();
+    // A device forgets what it was told: nothing of it is bound behind this switch, and its LDs have the
+    // sizes that the topology gives them. Background operations of its LDs are interrupted. What is in its
+    // memory stays, which is the worst that can be.
+    void lose_device_state(const DeviceId& device);
 
   private:
     class Impl;

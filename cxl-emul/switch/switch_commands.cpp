@@ -12,12 +12,12 @@ namespace {
 using fmapi::ReturnCode;
 
 // As QEMU's cxl-upstream port, which is what a host of a rack sees.
-constexpr std::uint16_t kVendor = 0x19e5;
-constexpr std::uint16_t kDevice = 0xa128;
+constexpr std::uint16_t kSwitchVendor = 0x19e5;
+constexpr std::uint16_t kSwitchDevice = 0xa128;
 
 Outcome identify(const SwitchContext& context, const fmapi::NoPayload&) {
-    return done(fmapi::IdentifyResponse{.vendor = kVendor,
-                                        .device = kDevice,
+    return done(fmapi::IdentifyResponse{.vendor = kSwitchVendor,
+                                        .device = kSwitchDevice,
                                         .subsystem_vendor = 0,
                                         .subsystem = 0,
                                         .serial = context.model.serial.value,
@@ -46,7 +46,10 @@ const std::vector<Row<SwitchContext>>& commands() {
         std::vector<Row<SwitchContext>> rows{
             row<fmapi::Identify, SwitchContext, identify>(),
             row<fmapi::TunnelManagementCommand, SwitchContext, tunnel_to_port>()};
+        std::ranges::copy(domain_validation_commands(), std::back_inserter(rows));
         std::ranges::copy(event_commands(), std::back_inserter(rows));
+        std::ranges::copy(mld_port_commands(), std::back_inserter(rows));
+        std::ranges::copy(pbr_commands(), std::back_inserter(rows));
         std::ranges::copy(physical_switch_commands(), std::back_inserter(rows));
         std::ranges::copy(virtual_switch_commands(), std::back_inserter(rows));
         return rows;

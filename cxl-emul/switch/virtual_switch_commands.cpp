@@ -11,6 +11,11 @@ using fmapi::ReturnCode;
 
 fmapi::Vppb state_of(const SwitchModel& model, const VirtualBridge& bridge) {
     fmapi::Vppb vppb;
+    if (bridge.pid) {
+        vppb.binding = bridge.pid->state == VirtualBridge::State::kBound ? fmapi::VppbBinding::kBoundPid
+                                                                         : fmapi::VppbBinding::kInProgress;
+        return vppb;
+    }
     if (bridge.state == VirtualBridge::State::kUnbound) return vppb;
     const bool of_mld = model.device_of(bridge).is_mld();
     vppb.port = model.ports[bridge.port].config.id;
@@ -34,7 +39,7 @@ fmapi::VirtualSwitch state_of(const SwitchModel& model, std::uint8_t id,
         return block;
     }
     const Vcs& vcs = model.vcss[*index];
-    block.state = fmapi::VcsState::kEnabled;
+    block.state = vcs.enabled ? fmapi::VcsState::kEnabled : fmapi::VcsState::kDisabled;
     block.upstream_port = vcs.config.upstream_port;
     block.total_vppbs = vcs.config.vppbs;
     for (std::size_t i = 0; i < block.listed(); ++i)
@@ -46,12 +51,6 @@ Outcome vcs_info(const SwitchContext& context, const fmapi::GetVirtualSwitchInfo
     fmapi::GetVirtualSwitchInfoResponse response;
     for (const std::uint8_t id : request.vcss) response.vcss.push_back(state_of(context.model, id, request));
     return done(response);
-}
-
-std::optional<VppbId> find_vppb(const SwitchModel& model, std::uint8_t vcs, std::uint8_t vppb) {
-    const auto index = model.find_vcs(vcs);
-    if (!index || vppb >= model.vcss[*index].vppbs.size()) return std::nullopt;
-    return VppbId{*index, vppb};
 }
 
 // Which LD of the port's device a bind means: an SLD's by FFFFh, an MLD's by its number; of a multi-headed
@@ -77,11 +76,12 @@ Outcome bind(const SwitchContext& context, const fmapi::BindVppbRequest& request
 
     // One host at most reaches an LD: it is taken from here on, before anything happens at the host.
     VirtualBridge& bridge = model.bridge(*vppb);
-    if (bridge.state != VirtualBridge::State::kUnbound || device.lds[*ld].taken_by ||
-        device.lds[*ld].size.value == 0)
+    const bool is_empty = device.lds[*ld].size.value == 0 && !device.dynamic;
+    if (!bridge.is_free() || !model.vcss[vppb->vcs].enabled || device.lds[*ld].taken_by || is_empty)
         return refuse(ReturnCode::kInvalidInput);
-    bridge = {VirtualBridge::State::kBinding, *port, *ld};
+    bridge = {VirtualBridge::State::kBinding, *port, *ld, std::nullopt};
     device.lds[*ld].taken_by = *vppb;
+    device.lds[*ld].pci = {};  // the host finds it as after a reset
     return start(model, fmapi::Opcode::kBindVppb, BindOperation{*vppb}, true);
 }
 
@@ -114,6 +114,12 @@ constexpr Row<SwitchContext> kVirtualRows[] = {
 };
 
 }  // namespace
+
+std::optional<VppbId> find_vppb(const SwitchModel& model, std::uint8_t vcs, std::uint8_t vppb) {
+    const auto index = model.find_vcs(vcs);
+    if (!index || vppb >= model.vcss[*index].vppbs.size()) return std::nullopt;
+    return VppbId{*index, vppb};
+}
 
 std::span<const Row<SwitchContext>> virtual_switch_commands() { return kVirtualRows; }
 

@@ -30,8 +30,10 @@ BindingStatus status_of(fmapi::VppbBinding binding) {
             return BindingStatus::kBoundPort;
         case fmapi::VppbBinding::kBoundLd:
             return BindingStatus::kBoundLd;
+        case fmapi::VppbBinding::kBoundPid:
+            break;
     }
-    return BindingStatus::kInProgress;  // unknown to us: hands off
+    return BindingStatus::kInProgress;  // to something that is not ours, or unknown: hands off
 }
 
 Vppb vppb_of(std::size_t index, const fmapi::Vppb& seen) {
@@ -127,6 +129,9 @@ awaitable<Result<DeviceReading>> read_device(FmApiClient& client, const fmapi::P
         const Result<> ok = co_await find_head(client, device, **heads, known);
         if (!ok) co_return std::unexpected(ok.error());
     }
+    if (device.kind == DeviceKind::kMld && device.size.value == 0)
+        co_return fail(ErrorCode::kProtocol,
+                       "it has no memory to allocate: of a dynamic capacity device nothing is composed");
     if (device.size.value == 0 || device.size.value > (std::uint64_t{1} << 62) ||
         !device.size.is_multiple_of(kCxlGranule))
         co_return fail(ErrorCode::kProtocol, fmt::format("it says that it has {} bytes", device.size.value));

@@ -117,6 +117,8 @@ bool is_known(const fmapi::EventRecord& record, fmapi::EventLog log, const Switc
         case fmapi::VppbBinding::kBoundLd:
             return vppb->status == BindingStatus::kBoundLd && vppb->port == data.port &&
                    vppb->ld == LdId{data.ld};
+        case fmapi::VppbBinding::kBoundPid:
+            return false;
     }
     return false;
 }

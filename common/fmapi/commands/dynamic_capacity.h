@@ -54,6 +54,9 @@ struct GetDcdInfoResponse {
 
 // --- Regions ---
 
+// Bit of DcRegionConfiguration::flags.
+inline constexpr std::uint8_t kDcRegionShareable = 0x08;
+
 struct GetHostDcRegionConfigurationRequest {
     std::uint16_t host = 0;
     std::uint8_t regions = kMaxDcRegions;  // how many
@@ -191,7 +194,7 @@ struct InitiateDynamicCapacityAddRequest {
     std::uint8_t region = 0;
     std::uint64_t length = 0;  // bytes
     DcTag tag{};
-    std::vector<DcExtent> extents;  // with kPrescriptive
+    std::vector<DcExtent> extents{};  // with kPrescriptive
 
     static constexpr std::string_view kName = "Initiate Dynamic Capacity Add request";
     static constexpr std::size_t kWireSize = 32;
@@ -217,7 +220,7 @@ struct InitiateDynamicCapacityReleaseRequest {
     std::uint8_t flags = 0;
     std::uint64_t length = 0;  // bytes
     DcTag tag{};
-    std::vector<DcExtent> extents;  // with kPrescriptive
+    std::vector<DcExtent> extents{};  // with kPrescriptive
 
     [[nodiscard]] constexpr DcRemoval removal() const {
         return static_cast<DcRemoval>(flags & kDcRemovalMask);

@@ -10,7 +10,14 @@
 // Events command set (CXL 3.1, 8.2.9.2), which every component may have, and the records of a switch (7.6.8).
 namespace memtide::fmapi {
 
-enum class EventLog : std::uint8_t { kInformational = 0, kWarning = 1, kFailure = 2, kFatal = 3 };
+enum class EventLog : std::uint8_t {
+    kInformational = 0,
+    kWarning = 1,
+    kFailure = 2,
+    kFatal = 3,
+    kDynamicCapacity = 4,  // of dynamic capacity devices only
+};
+// Those that every component with events has.
 inline constexpr std::array kEventLogs{EventLog::kInformational, EventLog::kWarning, EventLog::kFailure,
                                        EventLog::kFatal};
 // The log's bit in interrupt settings and notifications.

@@ -12,9 +12,11 @@
 // MLD port (CXL 3.1, 7.6.7.3) and MLD component (7.6.7.4) command sets.
 namespace memtide::fmapi {
 
+// CXL 3.1, 7.6.7.3.1: whether 0 means a port or an LD follows from who receives the command.
 enum class TunnelTarget : std::uint8_t {
-    kPort = 0,  // the device behind a port of the switch: an SLD, or the FM-owned LD of an MLD
-    kLd = 1,    // an LD of the MLD that receives it
+    kPort = 0,    // at a switch: the device behind a port, an SLD or the FM-owned LD of an MLD
+    kLd = 0,      // at the FM-owned LD of an MLD: one of its LDs
+    kLdPool = 1,  // the LD pool CCI of a multi-headed device, whatever the id says
 };
 
 // A CCI message carried inside another one: request and response side.

@@ -33,11 +33,12 @@ enum class VppbBinding : std::uint8_t {
     kInProgress = 0x01,  // a bind or unbind is
     kBoundPort = 0x02,   // to a physical port
     kBoundLd = 0x03,     // to an LD of an MLD
+    kBoundPid = 0x04,    // to a PID of the fabric: Get PID Binding says which
 };
 
 struct Vppb {
     VppbBinding binding = VppbBinding::kUnbound;
-    std::uint8_t port = 0xff;  // valid when bound
+    std::uint8_t port = 0xff;  // valid when bound to one
     std::uint8_t ld = 0xff;    // valid when bound to an LD
 
     static constexpr std::string_view kName = "vPPB";

@@ -22,6 +22,17 @@ void for_each_sample(Visitor&& visit) {
     std::apply([&](const auto&... sample) { (visit(sample), ...); }, test::all_samples());
 }
 
+TEST(Codec, APayloadMayEndBeforeWholeFieldsOfItsOptionalTailOnly) {
+    EXPECT_TRUE(is_optional_tail<GetLdAllocationsRequest>(0));
+    EXPECT_TRUE(is_optional_tail<GetLdAllocationsRequest>(1));
+    EXPECT_TRUE(is_optional_tail<GetLdAllocationsRequest>(2));
+    EXPECT_FALSE(is_optional_tail<GetLdAllocationsRequest>(3));
+    EXPECT_TRUE(is_optional_tail<EventInterruptPolicy>(1));
+    EXPECT_FALSE(is_optional_tail<EventInterruptPolicy>(2));
+    EXPECT_FALSE(is_optional_tail<SetMctpEventInterruptPolicyResponse>(1));  // half of one
+    EXPECT_FALSE(is_optional_tail<BindVppbRequest>(1));
+}
+
 TEST(Codec, EveryPayloadReadsBackAsItWasWritten) {
     for_each_sample([]<typename T>(const T& sample) {
         const auto decoded = decode<T>(encode(sample));

@@ -94,7 +94,9 @@ TEST(GoldenBytes, BindAndUnbindAreSixAndThreeBytes) {
 
 TEST(GoldenBytes, TunnelsCarryTheSizeOfTheInnerMessageAndItsType) {
     expect_golden(TunnelRequest{2, TunnelTarget::kLd, MctpType::kCci, test::some_bytes(3)},
-                  "02 01 03 00 08 01 02 03");
+                  "02 00 03 00 08 01 02 03");
+    expect_golden(TunnelRequest{0, TunnelTarget::kLdPool, MctpType::kCci, test::some_bytes(3)},
+                  "00 01 03 00 08 01 02 03");
     expect_golden(TunnelResponse{MctpType::kCci, test::some_bytes(2)}, "02 00 08 00 01 02");
 }
 

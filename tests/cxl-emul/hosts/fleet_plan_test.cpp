@@ -103,5 +103,34 @@ TEST(HostFault, EveryNameIsReadBack) {
     EXPECT_FALSE(parse_host_fault("Reboot").has_value());
 }
 
+FleetOptions of_file(const std::string& name) {
+    FleetOptions options;
+    options.topology = MEMTIDE_CONFIG "/topologies/" + name + ".yaml";
+    return options;
+}
+
+TEST(FleetPlan, TopologyFileSaysWhoIsThere) {
+    FleetOptions options = of_file("sparse-pod");
+    options.bind_time = std::chrono::milliseconds(7);
+    const auto pod = plan_fleet(options);
+    ASSERT_TRUE(pod.has_value()) << pod.error().message;
+    EXPECT_EQ(pod->multi_headed.size(), 12U);
+    ASSERT_EQ(pod->switches.size(), 8U);
+    for (const SwitchConfig& config : pod->switches) {
+        ASSERT_EQ(config.listen.size(), 1U);
+        EXPECT_EQ(config.listen[0].port, 0);  // as --listen says, not as the file does
+        EXPECT_EQ(config.bind_time.count(), 7);
+    }
+    const std::vector<HostId> hosts = fleet_hosts(*pod, options);
+    ASSERT_EQ(hosts.size(), 8U);
+    EXPECT_EQ(hosts[7], HostId("host7"));
+}
+
+TEST(FleetPlan, TopologyWhoseHostsNoSwitchServesIsRefused) {
+    EXPECT_NE(plan_fleet(of_file("mhd-without-switch")).error().message.find("host0 has devices of its own"),
+              std::string::npos);
+    EXPECT_EQ(plan_fleet(of_file("no-such")).error().code, ErrorCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace memtide::emul

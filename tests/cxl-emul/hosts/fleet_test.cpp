@@ -12,6 +12,7 @@
 
 #include "common/http/server.h"
 #include "cxl-emul/hosts/control.h"
+#include "cxl-emul/hosts/fleet_equipment.h"
 #include "tests/cxl-emul/switch/manager.h"
 #include "tests/cxl-emul/switch/test_switch.h"
 #include "tests/integration/background.h"
@@ -281,10 +282,61 @@ TEST_F(FleetTest, WhatDoesNotExistCannotFail) {
     });
 }
 
-TEST_F(FleetTest, ControlSpeaksHttp) {
+TEST_F(FleetTest, ControlChangesVirtualSwitchesAndShowsWhoGetsWhichBandwidth) {
     http::Router router;
     background_.call([&] {
         add_control_routes(router, *fleet_);
+        return 0;
+    });
+    const auto ask = [&](std::string method, std::string path,
+                         std::map<std::string, std::string> query = {}) {
+        http::Request request;
+        request.method = std::move(method);
+        request.path = "/v1/switches/" + std::move(path);
+        request.query = std::move(query);
+        return background_.run(router.dispatch(std::move(request)));
+    };
+    Manager fm = connect();
+    const auto vppbs = [&](std::uint8_t vcs) {
+        const fmapi::GetVirtualSwitchInfoRequest request{.vcss = {vcs}};
+        return fm
+            .get<fmapi::GetVirtualSwitchInfo>(request,
+                                              fmapi::GetVirtualSwitchInfoResponse::answering(request))
+            .vcss.at(0)
+            .total_vppbs;
+    };
+    EXPECT_EQ(ask("PUT", "switch0/vcss/0", {{"vppbs", "9"}}).status, 204U);
+    EXPECT_EQ(vppbs(0), 9);
+    ASSERT_EQ(fm.bind(0, 8, 2, 0), fmapi::ReturnCode::kSuccess);
+    EXPECT_EQ(ask("PUT", "switch0/vcss/0", {{"vppbs", "8"}}).status, 409U);
+    EXPECT_EQ(ask("DELETE", "switch0/vcss/0").status, 409U);
+    EXPECT_EQ(ask("DELETE", "switch0/vcss/1").status, 204U);
+    EXPECT_EQ(ask("DELETE", "switch0/vcss/1").status, 404U);
+    EXPECT_EQ(
+        ask("PUT", "switch0/vcss/7", {{"vppbs", "3"}, {"upstream_port", "1"}, {"enabled", "false"}}).status,
+        204U);
+    EXPECT_EQ(vppbs(7), 3);
+    EXPECT_EQ(ask("PUT", "switch0/vcss/7").status, 422U);
+    EXPECT_EQ(ask("PUT", "switch0/vcss/x", {{"vppbs", "3"}}).status, 422U);
+    EXPECT_EQ(ask("PUT", "switch9/vcss/7", {{"vppbs", "3"}}).status, 404U);
+
+    EXPECT_EQ(ask("PUT", "switch0/devices/dev-0-0/lds/0", {{"demand", "64GiB"}}).status, 204U);
+    EXPECT_EQ(ask("PUT", "switch0/devices/dev-0-0/lds/0", {{"demand", "much"}}).status, 422U);
+    EXPECT_EQ(ask("PUT", "switch0/devices/dev-0-0/lds/99", {{"demand", "1GiB"}}).status, 404U);
+    EXPECT_EQ(ask("GET", "switch0/devices/dev-9-9/bandwidth").status, 404U);
+    const json::value shared = json::parse(ask("GET", "switch0/devices/dev-0-0/bandwidth").body);
+    EXPECT_EQ(shared.at("lds").at(0).at("granted"), gibibytes(32).value);
+    EXPECT_EQ(shared.at("backpressure_percent"), 50);
+}
+
+TEST_F(FleetTest, ControlSpeaksHttp) {
+    http::Router router;
+    std::optional<FleetEquipment> equipment;
+    std::optional<FaultBoard> board;
+    background_.call([&] {
+        equipment.emplace(*fleet_);
+        board.emplace(background_.executor(), *equipment);
+        add_control_routes(router, *fleet_, *board);
         return 0;
     });
     const auto ask = [&](std::string method, std::string path,
@@ -308,7 +360,16 @@ TEST_F(FleetTest, ControlSpeaksHttp) {
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/erase-twice").status, 404U);
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/worn", {{"for", "1h"}}).status, 204U);
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/failing").status, 204U);
+    http::Request inject;
+    inject.method = "POST";
+    inject.path = "/v1/faults";
+    inject.body = "{fault: link-down, host: host1}";
+    EXPECT_EQ(background_.run(router.dispatch(std::move(inject))).status, 201U);
+    EXPECT_EQ(json::parse(ask("GET", "/v1/hosts/host1").body).at("faults").at(0), "link-down");
+    EXPECT_EQ(json::parse(ask("GET", "/v1/faults").body).at("active"), 1);
     EXPECT_EQ(ask("DELETE", "/v1/faults").status, 204U);
+    EXPECT_EQ(json::parse(ask("GET", "/v1/faults").body).at("active"), 0);
+    EXPECT_TRUE(json::parse(ask("GET", "/v1/hosts/host1").body).at("faults").as_array().empty());
     EXPECT_TRUE(json::parse(ask("GET", "/v1/violations").body).at("violations").as_array().empty());
 }
 

@@ -27,6 +27,21 @@ TEST(ManagerConfig, IsOneThatTheManagerTakes) {
     EXPECT_GT(config->http.connections, 200U);
 }
 
+TEST(ManagerConfig, HostAtSeveralSwitchesIsOneHost) {
+    FleetOptions options;
+    options.topology = MEMTIDE_CONFIG "/topologies/two-switches-two-paths.yaml";
+    options.listen = "tcp://127.0.0.1:2650";
+    const auto text = manager_config(*plan_fleet(options), "http://127.0.0.1:8080", {"/tmp/state.db"});
+    ASSERT_TRUE(text.has_value());
+    const auto config = fm::parse_config(*text, "fm.yaml");
+    ASSERT_TRUE(config.has_value()) << config.error().message;
+    EXPECT_EQ(config->manager.switches.size(), 2U);
+    EXPECT_EQ(config->manager.hosts.size(), 2U);
+    EXPECT_NE(text->find("{name: host1, attach: [{switch: switch0, vcs: 1}, {switch: switch1, vcs: 1}]}"),
+              std::string::npos)
+        << *text;
+}
+
 TEST(ManagerConfig, TheManagerListensWhereTheAgentsAsk) {
     const auto text = manager_config(fleet_of(1), "unix:/run/manager.sock", {"/tmp/state.db"});
     ASSERT_TRUE(text.has_value());

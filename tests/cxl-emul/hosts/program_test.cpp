@@ -42,6 +42,8 @@ class HostsProgram : public testing::Test {
 TEST_F(HostsProgram, BadOptionsEndItWithCode2AndWhatIsWrong) {
     const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
         {{}, "--count"},
+        {{"--count", "1", "--topology", "x.yaml"}, "--topology"},
+        {{"--topology", "/no/such.yaml"}, "/no/such.yaml"},
         {{"--count", "0"}, "--count: must be a whole number of at least 1, not 0"},
         {{"--count", "x"}, "--count"},
         {{"--count", "-1"}, "at least 1, not -1"},
@@ -100,6 +102,23 @@ TEST_F(HostsProgram, WritesAConfigurationForTheManagerAndEndsAtASignal) {
     EXPECT_TRUE(exit->succeeded()) << exit->describe();
     EXPECT_NE(access(file("switch1.sock").c_str(), F_OK), 0);
     EXPECT_NE(access(file("control.sock").c_str(), F_OK), 0);
+}
+
+TEST_F(HostsProgram, RunsTheHostsAndSwitchesOfATopologyFile) {
+    process::Command one = command({"--topology", MEMTIDE_CONFIG "/topologies/sparse-pod.yaml", "--listen",
+                                    "unix://" + folder_.path(), "--manager", "unix:" + file("manager.sock"),
+                                    "--state", file("state.db"), "--write-config", file("fm.yaml")});
+    one.standard_output = process::Stream::file(file("out"), false);
+    auto child = process::Child::spawn(one);
+    ASSERT_TRUE(child.has_value());
+    for (int i = 0; i < 3000 && content("out").find("start the manager") == std::string::npos; ++i)
+        std::this_thread::sleep_for(10ms);
+    EXPECT_THAT(content("out"), HasSubstr("8 hosts, 8 switches"));
+    const auto config = fm::load_config(file("fm.yaml"));
+    ASSERT_TRUE(config.has_value()) << config.error().message;
+    EXPECT_EQ(config->manager.hosts.size(), 8U);
+    ASSERT_TRUE(child->terminate().has_value());
+    EXPECT_TRUE(child->wait_for(60s).has_value());
 }
 
 TEST_F(HostsProgram, APortThatIsTakenIsAnErrorThatNamesIt) {

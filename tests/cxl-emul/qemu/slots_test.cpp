@@ -30,6 +30,7 @@ struct FakeMachine {
     int lets_go_after_presses = 0;  // 0: never
     std::set<std::string> devices;
     std::set<std::string> backends;
+    std::string injected;
     bool running = true;
     bool touched_while_running = false;
     std::uint32_t address = kGuestSelected;
@@ -52,6 +53,8 @@ struct FakeMachine {
         } else if (name == "device_add") {
             if (device_add_fails) return qemu.refuse(command, "no slot");
             devices.insert(id);
+        } else if (name == "cxl-inject-poison") {
+            injected = json::serialize(*arguments);
         } else if (name == "device_del") {
             if (++button_presses == lets_go_after_presses) indicator_off = true;
         } else if (name == "stop" || name == "cont") {
@@ -156,6 +159,18 @@ TEST_F(SlotsTest, SurpriseTakesTheDeviceOutWithoutAskingTheGuest) {
     });
     EXPECT_TRUE(machine_.devices.empty());
     EXPECT_EQ(machine_.button_presses, 0);
+}
+
+TEST_F(SlotsTest, CommandAboutADeviceNamesItsPath) {
+    run([this](Slots& slots) -> asio::awaitable<void> {
+        const auto empty = co_await slots.command(place_, "cxl-inject-poison", {});
+        EXPECT_EQ(empty.error().code, ErrorCode::kNotFound);
+        EXPECT_TRUE(co_await slots.attach(place_, device()));
+        json::object arguments;
+        arguments["start"] = 4096;
+        EXPECT_TRUE(co_await slots.command(place_, "cxl-inject-poison", std::move(arguments)));
+    });
+    EXPECT_EQ(machine_.injected, R"({"start":4096,"path":"/machine/peripheral/ld0"})");
 }
 
 TEST_F(SlotsTest, ConfigurationPortsAreUsedOnlyWhileTheMachineIsStoppedAndAreRestored) {

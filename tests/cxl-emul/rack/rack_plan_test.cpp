@@ -56,6 +56,49 @@ TEST(RackPlan, HostsOwnDeviceIsThereFromPowerOn) {
     EXPECT_TRUE(plan.vcss.empty());
 }
 
+TEST(RackPlan, HeadOfAHostGivesItItsLdsWhereTheyAreInTheDevice) {
+    const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/mhd-without-switch.yaml").value();
+    const auto first = plan_host(topology, topology.hosts[0], {}, "/run/x/hosts/host0").value();
+    const auto second = plan_host(topology, topology.hosts[1], {}, "/run/x/hosts/host1").value();
+    ASSERT_EQ(first.direct.size(), 1U);
+    ASSERT_EQ(second.direct.size(), 2U);
+    EXPECT_EQ(first.direct[0].media, "/dev/shm/memtide-mhd-direct-mhd0.media");
+    EXPECT_EQ(second.direct[1].media, first.direct[0].media);
+    EXPECT_EQ(first.direct[0].offset, Bytes{});
+    EXPECT_EQ(first.direct[0].size, mebibytes(512));
+    EXPECT_EQ(second.direct[0].offset, mebibytes(512));
+    EXPECT_EQ(second.direct[1].offset, mebibytes(768));
+    EXPECT_EQ(second.direct[1].name, "mhd0-2");
+    EXPECT_EQ(second.direct[1].serial.value, 0x4d54000400000003U);
+    EXPECT_THAT(find_device(topology, "mhd0:1").error().message,
+                HasSubstr("mhd0 is on a root port of host0, there from power-on"));
+}
+
+TEST(RackPlan, NetworkIsOneCableWithAnEndInEachHost) {
+    const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/rdma-two-hosts.yaml").value();
+    const auto first = plan_host(topology, topology.hosts[0], {}, "/run/x/hosts/host0").value();
+    const auto second = plan_host(topology, topology.hosts[1], {}, "/run/x/hosts/host1").value();
+    ASSERT_EQ(first.networks.size(), 1U);
+    ASSERT_EQ(second.networks.size(), 1U);
+    const NetworkPort& one = first.networks[0];
+    const NetworkPort& other = second.networks[0];
+    EXPECT_EQ(one.socket, "/run/x/hosts/host0/rdma0.net");
+    EXPECT_EQ(one.socket, other.socket);
+    EXPECT_TRUE(one.listens);
+    EXPECT_FALSE(other.listens);
+    EXPECT_NE(one.mac, other.mac);
+    EXPECT_EQ(one.address, "10.77.0.1/24");
+    EXPECT_EQ(one.peer, "host1");
+    EXPECT_EQ(one.peer_address + "/24", other.address);
+    EXPECT_EQ(other.peer_address + "/24", one.address);
+}
+
+TEST(RackPlan, NetworkWhoseSocketCannotBeIsRefusedWithItsPath) {
+    const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/rdma-two-hosts.yaml").value();
+    const auto plan = plan_host(topology, topology.hosts[0], {}, "/" + std::string(100, 'x') + "/host0");
+    EXPECT_THAT(plan.error().message, HasSubstr("/rdma0.net is too long for a unix socket"));
+}
+
 TEST(RackPlan, MonitorSocketThatCannotBeIsLeftOut) {
     const auto topology = demo();
     EXPECT_EQ(plan_host(topology, topology.hosts[0], {}, std::string(120, 'x'))->monitor_socket, "");

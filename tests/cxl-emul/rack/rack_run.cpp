@@ -79,6 +79,7 @@ void RackRun::write_topology(const std::string& listen) const {
            "hosts:\n";
     for (int i = 0; i < options_.hosts; ++i)
         out << fmt::format("  - {{name: host{}, memory: 768MiB, cpus: 1}}\n", i);
+    if (options_.network) out << "networks:\n  - {name: rdma0, hosts: [host0, host1]}\n";
 }
 
 process::Command RackRun::command(const std::string& action, std::vector<std::string> words) const {

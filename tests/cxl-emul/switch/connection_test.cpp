@@ -107,6 +107,30 @@ TEST_P(Connection, MessageThatAnnouncesTooMuchIsDropped) {
     expect_service();
 }
 
+TEST_P(Connection, LengthOfAllOnesIsDropped) {
+    auto packets = packets_of(fmapi::make_request(Opcode::kIdentify, 0));
+    for (std::size_t byte = 5; byte < 8; ++byte)
+        packets[fmapi::kPacketHeaderSize + 1 + byte] = std::byte{0xff};
+    manager_.send(packets);
+    EXPECT_TRUE(manager_.is_dropped());
+    expect_service();
+}
+
+TEST_P(Connection, EndOfAMessageThatNeverBeganIsDropped) {
+    const auto packets = packets_of(fmapi::make_request(Opcode::kIdentify, 0, fmapi::Payload(200)));
+    manager_.send(std::span(packets).subspan(fmapi::kPacketSize));
+    EXPECT_TRUE(manager_.is_dropped());
+    expect_service();
+}
+
+TEST_P(Connection, AThousandConnectionsLeaveItAtItsLimit) {
+    std::vector<std::unique_ptr<Manager>> crowd;
+    for (int i = 0; i < 1000; ++i) crowd.push_back(std::make_unique<Manager>(address()));
+    expect_service();
+    EXPECT_EQ(crowd.back()->get<fmapi::Identify>().serial, 0x5357U);
+    EXPECT_TRUE(crowd.front()->is_dropped());
+}
+
 TEST_P(Connection, PacketOutOfSequenceIsDropped) {
     auto packets = packets_of(fmapi::make_request(Opcode::kIdentify, 0, fmapi::Payload(200)));
     packets[fmapi::kPacketSize + 3] ^= std::byte{0x20};

@@ -31,6 +31,30 @@ TEST_P(SwitchEvents, NothingIsRecordedAtFirst) {
     EXPECT_TRUE(records(EventLog::kInformational).records.empty());  // whoever binds knows
 }
 
+TEST_P(SwitchEvents, InterruptsAreOffUntilTheyAreAskedForAndEachLogHasItsMessage) {
+    EXPECT_EQ(manager_.get<fmapi::GetEventInterruptPolicy>(), fmapi::EventInterruptPolicy());
+    EXPECT_EQ(manager_.call<fmapi::SetEventInterruptPolicy>({1, 1, 2, 1, 1}).return_code,
+              ReturnCode::kSuccess);
+    EXPECT_EQ(manager_.get<fmapi::GetEventInterruptPolicy>(),
+              (fmapi::EventInterruptPolicy{0x01, 0x11, 0x02, 0x31, 0}));
+}
+
+TEST_P(SwitchEvents, InterruptPolicyWithoutDynamicCapacityIsThatOfAnOlderManager) {
+    EXPECT_EQ(
+        manager_.call(fmapi::Opcode::kSetEventInterruptPolicy, fmapi::Payload(4, std::byte{1})).return_code,
+        ReturnCode::kSuccess);
+    EXPECT_EQ(manager_.get<fmapi::GetEventInterruptPolicy>().fatal, 0x31);
+    for (const std::size_t length : {3, 6})
+        EXPECT_EQ(manager_.call(fmapi::Opcode::kSetEventInterruptPolicy, fmapi::Payload(length)).return_code,
+                  ReturnCode::kInvalidPayloadLength);
+}
+
+TEST_P(SwitchEvents, InterruptModeThatDoesNotExistChangesNothing) {
+    EXPECT_EQ(manager_.call<fmapi::SetEventInterruptPolicy>({1, 1, 3, 1, 0}).return_code,
+              ReturnCode::kInvalidInput);
+    EXPECT_EQ(manager_.get<fmapi::GetEventInterruptPolicy>(), fmapi::EventInterruptPolicy());
+}
+
 TEST_P(SwitchEvents, RemovalOfADeviceIsAWarningAndItsReturnIsNot) {
     sw().set_device_plugged(DeviceId("mld0"), false);
     const auto lost = records(EventLog::kWarning);

@@ -129,6 +129,39 @@ TEST_F(MultiHeaded, LdMapIsListedFromWhereItIsAskedFor) {
     EXPECT_EQ((at_head<fmapi::GetHeadInfo>(0, {1, 2}).return_code), ReturnCode::kInvalidInput);
 }
 
+TEST_F(MultiHeaded, LdPoolIsReachedThroughAnyHeadAndHasNoTunnel) {
+    for (const std::string& text : {kMld, kSld}) {
+        switches.clear();
+        shared.clear();
+        start(text);
+        const auto in_pool = [&](std::size_t n, const fmapi::Message& inside) {
+            return opened(opened(at_switch(
+                n, tunnelled(kPort, fmapi::TunnelTarget::kPort, fmapi::MctpType::kFmApi,
+                             tunnelled(7, fmapi::TunnelTarget::kLdPool, fmapi::MctpType::kCci, inside)))));
+        };
+        for (const std::size_t n : {0U, 1U}) {
+            const auto ask = fmapi::make_request(Opcode::kGetMultiHeadedInfo, 0,
+                                                 fmapi::encode(fmapi::GetMultiHeadedInfoRequest{}));
+            EXPECT_EQ(Manager::decode_success<fmapi::GetMultiHeadedInfoResponse>(in_pool(n, ask)).heads, 2);
+            const auto deeper = tunnelled(0, fmapi::TunnelTarget::kLdPool, fmapi::MctpType::kCci, ask);
+            EXPECT_EQ(in_pool(n, deeper).return_code, ReturnCode::kUnsupported);
+        }
+    }
+}
+
+TEST_F(MultiHeaded, QualityOfServiceIsChangedThroughTheLdsOwnHeadOnly) {
+    start(kMld);
+    const auto allocate_bandwidth = [&](std::size_t n, std::uint8_t ld) {
+        return at_head<fmapi::SetQosAllocatedBandwidth>(n, {ld, {64}}).return_code;
+    };
+    EXPECT_EQ(allocate_bandwidth(0, 1), ReturnCode::kSuccess);
+    EXPECT_EQ(allocate_bandwidth(0, 2), ReturnCode::kInvalidInput);
+    EXPECT_EQ(allocate_bandwidth(1, 2), ReturnCode::kSuccess);
+    EXPECT_THAT(
+        Manager::decode_success<fmapi::QosFractions>(at_head<fmapi::GetQosAllocatedBandwidth>(0)).fractions,
+        ElementsAre(0, 64, 64, 0));
+}
+
 TEST_F(MultiHeaded, LdAnswersThroughItsOwnHeadOnly) {
     start(kMld);
     EXPECT_TRUE(at_ld<fmapi::Identify>(0, 1));

@@ -67,6 +67,38 @@ TEST_F(SanitizeFault, BytesThatAHostWroteThroughAMappingAreErased) {
     munmap(memory, size);
 }
 
+TEST_F(SanitizeFault, SecureEraseErasesAsSanitizeDoes) {
+    const fmapi::Message secure_erase = fmapi::make_request(fmapi::Opcode::kSecureErase, 0);
+    write_file(media_, 300'000'000, "secret");
+    ASSERT_EQ(manager_.call_ld(kMldPort, 1, secure_erase).return_code, ReturnCode::kBackgroundStarted);
+    EXPECT_EQ(manager_.wait_for_ld(kMldPort, 1), ReturnCode::kSuccess);
+    EXPECT_EQ(read_file(media_, 300'000'000, 6), std::string(6, '\0'));
+    write_file(switch_.media_file("sld0"), 12345, "secret");
+    ASSERT_EQ(manager_.call_device(kSldPort, secure_erase, fmapi::MctpType::kCci).return_code,
+              ReturnCode::kBackgroundStarted);
+    EXPECT_EQ(manager_.wait_for_ld(kSldPort, std::nullopt), ReturnCode::kSuccess);
+    EXPECT_EQ(read_file(switch_.media_file("sld0"), 12345, 6), std::string(6, '\0'));
+}
+
+TEST_F(SanitizeFault, SecureEraseIsRefusedWhereSanitizeIs) {
+    const fmapi::Message secure_erase = fmapi::make_request(fmapi::Opcode::kSecureErase, 0);
+    EXPECT_EQ(manager_.call_ld(kMldPort, 2, secure_erase).return_code, ReturnCode::kMediaDisabled);
+    ASSERT_EQ(manager_.bind(0, 0, kMldPort, 0), ReturnCode::kSuccess);
+    EXPECT_EQ(manager_.call_ld(kMldPort, 0, secure_erase).return_code, ReturnCode::kInvalidSecurityState);
+}
+
+TEST(SecureErase, IsTheLdsBackgroundOperationUnderItsOwnName) {
+    TestSwitch slow({.sanitize = "20s"});
+    Manager manager(slow.tcp());
+    const fmapi::Message secure_erase = fmapi::make_request(fmapi::Opcode::kSecureErase, 0);
+    ASSERT_EQ(manager.call_ld(kMldPort, 0, secure_erase).return_code, ReturnCode::kBackgroundStarted);
+    EXPECT_EQ(manager.call_ld(kMldPort, 0, kSanitize).return_code, ReturnCode::kBusy);
+    const auto status = Manager::decode_success<fmapi::BackgroundOperationStatusResponse>(
+        manager.call_ld(kMldPort, 0, fmapi::make_request(fmapi::Opcode::kBackgroundOperationStatus, 0)));
+    EXPECT_TRUE(status.running());
+    EXPECT_EQ(status.opcode, fmapi::Opcode::kSecureErase);
+}
+
 // As some real ones do.
 TEST(SanitizeEffects, OneThatDoesNothingSucceedsAndLeavesEveryByte) {
     TestSwitch liar({.effect = "does-nothing"});

@@ -48,15 +48,34 @@ TEST_P(Tunnel, ToNowhereIsRefused) {
     EXPECT_EQ(outer_code(kNoPort, TunnelTarget::kPort, command), ReturnCode::kInvalidInput);
     EXPECT_EQ(outer_code(kEmptyPort, TunnelTarget::kPort, command), ReturnCode::kInvalidInput);
     EXPECT_EQ(outer_code(0, TunnelTarget::kPort, command), ReturnCode::kInvalidInput);  // a host
-    EXPECT_EQ(outer_code(kMldPort, TunnelTarget::kLd, command), ReturnCode::kInvalidInput);
+    EXPECT_EQ(outer_code(kMldPort, TunnelTarget::kLdPool, command), ReturnCode::kInvalidInput);
     EXPECT_EQ(outer_code(kMldPort, TunnelTarget{2}, command), ReturnCode::kInvalidInput);
 }
 
 TEST_P(Tunnel, ToAnLdThatDoesNotExistIsRefused) {
     const auto to_ld = tunnel_message(4, TunnelTarget::kLd, MctpType::kCci, identify_);
     EXPECT_EQ(manager_.call_device(kMldPort, to_ld).return_code, ReturnCode::kInvalidInput);
-    const auto to_port = tunnel_message(0, TunnelTarget::kPort, MctpType::kCci, identify_);
-    EXPECT_EQ(manager_.call_device(kMldPort, to_port).return_code, ReturnCode::kInvalidInput);
+    const auto to_the_last = tunnel_message(255, TunnelTarget::kLd, MctpType::kCci, identify_);
+    EXPECT_EQ(manager_.call_device(kMldPort, to_the_last).return_code, ReturnCode::kInvalidInput);
+    const auto to_nothing = tunnel_message(0, TunnelTarget{2}, MctpType::kCci, identify_);
+    EXPECT_EQ(manager_.call_device(kMldPort, to_nothing).return_code, ReturnCode::kInvalidInput);
+}
+
+// As managers did it that took target type 1 for an LD.
+TEST_P(Tunnel, ToAnLdByTheLdPoolsTypeReachesIt) {
+    const auto old = tunnel_message(1, TunnelTarget::kLdPool, MctpType::kCci, identify_);
+    const auto answer = Manager::decode_success<fmapi::TunnelResponse>(manager_.call_device(kMldPort, old));
+    EXPECT_EQ(Manager::decode_success<fmapi::IdentifyResponse>(fmapi::decode_message(answer.response).value())
+                  .serial,
+              0x4d54000100000002U);
+}
+
+TEST_P(Tunnel, FiveHundredInsideEachOtherAreAnsweredAtTheSecond) {
+    fmapi::Message message = identify_;
+    for (int i = 0; i < 500; ++i) message = tunnel_message(0, TunnelTarget::kLd, MctpType::kFmApi, message);
+    EXPECT_EQ(manager_.call_device(kMldPort, message).return_code, ReturnCode::kSuccess);
+    EXPECT_EQ(manager_.call_ld(kMldPort, 0, message).return_code, ReturnCode::kUnsupported);
+    EXPECT_EQ(manager_.get<fmapi::Identify>().serial, 0x5357U);
 }
 
 TEST_P(Tunnel, InsideTheTunnelToAnLdThereIsNoOther) {

@@ -30,11 +30,22 @@ name: fuzz
 switches:
   - name: switch0
     listen: ["tcp://127.0.0.1:0"]
-    ports: [{id: 0, host: a}, {id: 1, host: b}, {id: 2, device: mld0}, {id: 3, device: sld0}, {id: 4}]
+    pbr: {}
+    ports: [{id: 0, host: a}, {id: 1, host: b}, {id: 2, device: mld0}, {id: 3, device: sld0}, {id: 4, device: dcd0},
+            {id: 5}]
     vcss: [{id: 0, upstream_port: 0, vppbs: 3}, {id: 1, upstream_port: 1, vppbs: 3}]
     devices:
       - {name: mld0, kind: mld, serial: 0x100, size: 1GiB, lds: [256MiB, 256MiB, 0, 0]}
       - {name: sld0, kind: sld, serial: 0x50, size: 256MiB}
+      - name: dcd0
+        kind: dcd
+        serial: 0x200
+        hosts: 3
+        extents: 16
+        tags: 4
+        regions:
+          - {size: 256MiB, block: 64MiB}
+          - {size: 256MiB, block: 64MiB, shareable: true, sanitize: false}
 )",
                                                     "fuzz.yaml")
                                          .value();
@@ -50,6 +61,7 @@ class Machine {
             give_up("the answer is not this request's");
         if (answer.started) running_.push_back(*answer.started);
         check();
+        erase_released();
     }
     void end_operation(std::uint8_t which, bool well) {
         if (running_.empty()) return;
@@ -65,9 +77,16 @@ class Machine {
         std::fprintf(stderr, "%s\n", why.c_str());
         std::abort();
     }
+    void erase_released() {
+        for (std::size_t i = 0; i < model_.devices.size(); ++i) {
+            if (!model_.devices[i].dynamic) continue;
+            DynamicCapacity& memory = model_.devices[i].dynamic->memory;
+            while (const auto range = memory.take_dirty()) memory.erased(*range, true);
+        }
+    }
     void check() const {
         if (const auto fault = test::broken_invariant(model_); !fault.empty()) give_up(fault);
-        if (running_.size() > 1 + 5) give_up("more operations than components");
+        if (running_.size() > 1 + 8) give_up("more operations than components");
     }
 
     SwitchModel model_{switch_config()};

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace memtide::emul {
+
+// Adds `validate` to the program, as add_switch_command() does.
+void add_validate_command(CLI::App& app, std::function<int()>& chosen);
+
+}  // namespace memtide::emul

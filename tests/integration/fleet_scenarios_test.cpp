@@ -1,0 +1,83 @@
+// Scenarios that need hosts which look at their memory: emulated ones.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/daemons.h"
+#include "tests/integration/eventually.h"
+#include "tests/integration/rest_client.h"
+
+namespace memtide::test {
+namespace {
+
+class FleetScenarios : public testing::Test {
+  protected:
+    // Two hosts behind a switch with one device of one LD.
+    void run_with(const std::vector<std::string>& more) {
+        std::vector<std::string> options{"--lds=1"};
+        options.insert(options.end(), more.begin(), more.end());
+        fleet_.emplace(start_fleet(folder_, {.hosts = 2, .switches = 1, .devices = 1, .options = options}));
+        manager_.emplace(start_fleet_manager(folder_));
+        EXPECT_TRUE(eventually([this] { return number_in_pool("free") > 0; }));
+    }
+    std::uint64_t number_in_pool(std::string_view member) {
+        const boost::json::value pool = rest_.get("/v1/pool").json;
+        return pool.is_object() ? pool.at(member).to_number<std::uint64_t>() : 0;
+    }
+    std::string compose(const std::string& host) { return text(rest_.compose(host, "256MiB").json, "id"); }
+    void expect_state(const std::string& id, const std::string& state) {
+        EXPECT_EQ(text(rest_.wait(id, state), "state"), state) << manager_->output();
+    }
+    void expect_no_violations() {
+        const boost::json::value seen = control_.get("/v1/violations").json;
+        EXPECT_TRUE(seen.at("violations").as_array().empty());
+    }
+
+    TempFolder folder_;
+    RestClient rest_{manager_url(folder_)};
+    RestClient control_{fleet_control(folder_)};
+    std::optional<Daemon> fleet_;
+    std::optional<Daemon> manager_;
+};
+
+TEST_F(FleetScenarios, MemoryThatWasNotErasedIsFoundOutAndQuarantined) {
+    run_with({"--scenario=" MEMTIDE_CONFIG "/scenarios/not-erased.yaml"});
+    const std::string first = compose("host0");
+    expect_state(first, "Online");
+    EXPECT_EQ(rest_.call("DELETE", "/v1/compositions/" + first).status, 202U);
+    expect_state(first, "Released");
+    (void)compose("host1");
+    EXPECT_TRUE(eventually([this] { return number_in_pool("quarantined") > 0; }));
+    expect_no_violations();
+}
+
+TEST_F(FleetScenarios, AHostLosesItsMemoryWithALinkAndHasItAgain) {
+    run_with({});
+    const std::string id = compose("host0");
+    expect_state(id, "Online");
+    const auto online = [this] {
+        const boost::json::value status = control_.get("/v1/status").json;
+        return status.is_object() ? status.at("online").to_number<int>() : -1;
+    };
+    EXPECT_EQ(online(), 1);
+    EXPECT_EQ(control_.call("POST", "/v1/faults", "{fault: link-down, host: host0}").status, 201U);
+    EXPECT_TRUE(eventually([&] { return online() == 0; }));
+    EXPECT_EQ(control_.call("DELETE", "/v1/faults").status, 204U);
+    EXPECT_TRUE(eventually([&] { return online() == 1; }));
+    expect_no_violations();
+}
+
+TEST_F(FleetScenarios, AScenarioThatDoesNotFitTheFleetIsRefused) {
+    process::Command command;
+    command.argv = {MEMTIDE_CXL_EMUL, "hosts", "--count=2",
+                    "--scenario=" MEMTIDE_CONFIG "/scenarios/links.yaml"};
+    command.standard_error = process::Stream::file(folder_.file("err"), false);
+    auto child = process::Child::spawn(command);
+    ASSERT_TRUE(child);
+    const auto exit = child->wait_for(std::chrono::seconds(60));
+    ASSERT_TRUE(exit);
+    EXPECT_EQ(exit->code, 2);
+    EXPECT_NE(read_file(folder_.file("err")).find("there is no device \"mld0\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace memtide::test

@@ -129,7 +129,7 @@ class Checker {
         switch_names_.claim(config.name.value, map.require("name"));
         if (const auto serial = map.get("serial"))
             serials_.claim(config.serial, 1, "switch " + config.name.value, *serial);
-        check_listen(map.require("listen"), config);
+        if (const auto listen = map.get("listen")) check_listen(*listen, config);
         check_devices(map.require("devices").list(), config);
         check_ports(map, config);
         check_vcss(map.require("vcss"), map.require("ports"), config);

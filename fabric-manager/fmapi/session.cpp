@@ -249,11 +249,11 @@ void Session::expire() {
     }
 }
 
-// Whether no answer may mean that the switch does not know the command.
+// Whether no answer may mean that the switch does not know the command: it answered others.
 bool Session::keeps_silent_about(const Ask& ask) const {
     return dialect_ != nullptr && dialect_->silent_about_unknown && ask.repeatable &&
            ask.opcode != fmapi::Opcode::kTunnelManagementCommand && ask.opcode != fmapi::Opcode::kIdentify &&
-           !answered_.contains(ask.opcode);
+           !answered_.empty() && !answered_.contains(ask.opcode);
 }
 
 void Session::note_timeout() {

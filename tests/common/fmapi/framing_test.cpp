@@ -1,5 +1,8 @@
 // The framings and header forms other than the specification's, and MCTP control messages.
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -189,7 +192,7 @@ TEST(Control, AnEndpointTakesTheIdItIsGiven) {
 
 TEST(Control, RefusesReservedIdsShortRequestsAndWhatItDoesNotHave) {
     std::uint8_t eid = 20;
-    for (const std::uint8_t reserved : {0, 7, 255})
+    for (const std::uint8_t reserved : std::vector<std::uint8_t>{0, 7, 255})
         EXPECT_EQ(hex(*answer_control(set_endpoint_id_request(0, reserved), eid)), "00 01 02");
     EXPECT_EQ(hex(*answer_control(Payload{std::byte{0x80}, std::byte{1}}, eid)), "00 01 03");
     EXPECT_EQ(hex(*answer_control(Payload{std::byte{0x80}, std::byte{0x0a}}, eid)), "00 0a 05");
@@ -216,6 +219,13 @@ TEST(Dialects, HaveNamesOfTheirOwnAndTheFirstIsTheSpecifications) {
     EXPECT_EQ(spec_dialect().wire, WireFormat{});
     for (const Dialect& one : dialects()) EXPECT_EQ(find_dialect(one.name), &one) << one.name;
     EXPECT_EQ(find_dialect("klingon"), nullptr);
+}
+
+TEST(Dialects, EachHasARowInTheDocumentation) {
+    std::ifstream file(MEMTIDE_SOURCE_DIR "/docs/fm-api.md");
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    for (const Dialect& one : dialects())
+        EXPECT_THAT(text, HasSubstr("\n| `" + std::string(one.name) + "` | "));
 }
 
 TEST(Dialects, AreRecognisedByTheAnswerToIdentify) {

@@ -56,6 +56,22 @@ TEST(Topology, MayLeaveHostsOut) {
     EXPECT_TRUE(parse_topology(text, "rack.yaml"));
 }
 
+TEST(Topology, ASwitchMaySpeakADialectAndConnectInsteadOfListening) {
+    std::string text = test::test_topology("/media");
+    const std::size_t at = text.find("    listen:");
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, text.find('\n', at) - at, "    connect: [tcp://127.0.0.1:2651]\n    dialect: framed");
+    const auto topology = parse_topology(text, "rack.yaml");
+    ASSERT_TRUE(topology) << topology.error().message;
+    const SwitchConfig& config = topology->switches[0];
+    EXPECT_EQ(config.dialect->name, "framed");
+    EXPECT_TRUE(config.listen.empty());
+    ASSERT_EQ(config.connect.size(), 1U);
+    EXPECT_EQ(format_endpoint(config.connect[0]), "tcp://127.0.0.1:2651");
+    EXPECT_THAT(complaint("    listen:", "    dialect: klingon\n    listen:"),
+                HasSubstr("\"klingon\" is none of spec, true-length"));
+}
+
 TEST(Topology, MissingFileIsNamed) {
     EXPECT_THAT(load_topology("/no/such.yaml").error().message, HasSubstr("/no/such.yaml"));
 }

@@ -62,6 +62,12 @@ class Speaking : public testing::Test {
                       .value();
         switch_->start();
     }
+    void stop_switch() {
+        switch_->stop();
+        switch_.reset();
+        io_.restart();
+        io_.run_for(200ms);
+    }
     void start_listening_switch(std::string_view dialect) {
         start_switch(dialect, R"(listen: ["tcp://127.0.0.1:0"])");
     }
@@ -167,10 +173,7 @@ TEST_F(Speaking, ASwitchThatChangesItsDialectIsFoundOutAgain) {
     connect(std::move(options));
     EXPECT_TRUE(result_of([&] { return client_->identify_switch(); }));
     EXPECT_EQ(client_->dialect().name, "high-nibble");
-    switch_->stop();
-    io_.restart();
-    io_.run_for(100ms);
-    switch_.reset();
+    stop_switch();
     start_switch("spec",
                  R"(listen: ["unix:///tmp/memtide-dialect-)" + std::to_string(::getpid()) + R"(.sock"])");
     const auto again = result_of([&] { return client_->identify_switch(); });
@@ -192,10 +195,7 @@ TEST_F(Speaking, ASwitchMayConnectAndAgainAfterItWasRestarted) {
     const std::string place = fmt::format(R"(connect: ["tcp://127.0.0.1:{}"])", port);
     start_switch("framed", place);
     expect_works();
-    switch_->stop();
-    io_.restart();
-    io_.run_for(100ms);
-    switch_.reset();
+    stop_switch();
     start_switch("framed", place);
     const auto again = result_of([&] { return client_->identify_switch(); });
     EXPECT_TRUE(again) << again.error().message;

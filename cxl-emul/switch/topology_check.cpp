@@ -260,9 +260,9 @@ class Checker {
         (at_a_port ? at_ports_ : at_hosts_).insert(device.name.value);
         // A switch carves LDs out of the device while hosts would keep what they got at power-on.
         if (at_ports_.contains(device.name.value) && at_hosts_.contains(device.name.value))
-            at.reject(fmt::format("device \"{}\" has heads at ports of switches, and in hosts",
-                                  device.name.value),
-                      "have all of them at switches, or all of them in hosts");
+            at.reject(
+                fmt::format("device \"{}\" has heads at ports of switches, and in hosts", device.name.value),
+                "have all of them at switches, or all of them in hosts");
         places_are_sound_ = places_are_sound_ && at.is_sound();
     }
 

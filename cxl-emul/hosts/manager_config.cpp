@@ -70,9 +70,12 @@ Result<std::string> manager_config(const Topology& topology, std::string_view ma
         "# Written by memtide-cxl-emul hosts: the fabric manager of its emulated switches and hosts.\n";
     auto out = std::back_inserter(text);
     fmt::format_to(out, "listen: {}\nstate: {}\nswitches:\n", yaml_text(listen), yaml_text(files.state));
-    for (const SwitchConfig& one : topology.switches)
-        fmt::format_to(out, "  - {{name: {}, address: {}}}\n", one.name.value,
-                       yaml_text(format_endpoint(one.listen.front())));
+    for (const SwitchConfig& one : topology.switches) {
+        const bool connects = one.listen.empty();  // then the manager listens for it
+        const Endpoint& place = connects ? one.connect.front() : one.listen.front();
+        fmt::format_to(out, "  - {{name: {}, {}: {}}}\n", one.name.value, connects ? "listen" : "address",
+                       yaml_text(format_endpoint(place)));
+    }
     text += "hosts:\n";
     const auto hosts = attachments_of(topology);
     for (const auto& [host, attachments] : hosts)

@@ -130,6 +130,8 @@ class Checker {
         if (const auto serial = map.get("serial"))
             serials_.claim(config.serial, 1, "switch " + config.name.value, *serial);
         if (const auto listen = map.get("listen")) check_listen(*listen, config);
+        if (const auto connect = map.get("connect"); connect && config.connect.empty())
+            connect->reject("a switch that connects has somewhere to connect to: tcp://127.0.0.1:2651");
         check_devices(map.require("devices").list(), config);
         check_ports(map, config);
         check_vcss(map.require("vcss"), map.require("ports"), config);

@@ -94,7 +94,7 @@ TEST(Topology, EveryMistakeIsReported) {
     text.replace(text.find("kind: sld"), 9, "kind: xld");
     text.replace(text.find("cpus: 2"), 7, "cpus: 0");
     const std::string message = parse_topology(text, "rack.yaml").error().message;
-    EXPECT_THAT(message, HasSubstr("rack.yaml:27:28: \"xld\" is neither sld nor mld"));
+    EXPECT_THAT(message, HasSubstr("rack.yaml:27:28: \"xld\" is none of sld, mld and dcd"));
     EXPECT_THAT(message, HasSubstr("rack.yaml:29:39: must be a whole number from 1 to 255"));
 }
 

@@ -217,7 +217,8 @@ std::vector<std::vector<std::byte>> recorded(const std::string& kind, std::uint6
     for (int i = 0; i < 100; ++i) {
         const auto refusal = plan.refuse(asked);
         const Disturbance::Delivery delivery = plan.deliver(
-            asked, {{}, asked.type, refusal ? *refusal : handle(model, asked.type, asked.message).response}, {});
+            asked, {{}, asked.type, refusal ? *refusal : handle(model, asked.type, asked.message).response},
+            {});
         sent.emplace_back();
         for (const auto& piece : delivery.pieces)
             sent.back().insert(sent.back().end(), piece.bytes.begin(), piece.bytes.end());

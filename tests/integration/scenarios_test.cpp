@@ -66,14 +66,14 @@ class Scenarios : public Fabric {
         std::uint64_t sum = 0;
         const boost::json::value now = control_.get("/v1/faults").json;
         for (const boost::json::value& one : now.at("faults").as_array())
-            if (one.at("kind") == kind) sum += one.at("hits").to_number<std::uint64_t>();
+            if (one.at("kind").as_string() == kind) sum += one.at("hits").to_number<std::uint64_t>();
         return sum;
     }
     void clear_faults() { EXPECT_EQ(control_.call("DELETE", "/v1/faults").status, 204U); }
     void clear_faults(const std::string& kind) {
         const boost::json::value now = control_.get("/v1/faults").json;
         for (const boost::json::value& one : now.at("faults").as_array())
-            if (one.at("kind") == kind) {
+            if (one.at("kind").as_string() == kind) {
                 const auto id = one.at("id").to_number<std::uint64_t>();
                 EXPECT_EQ(control_.call("DELETE", fmt::format("/v1/faults/{}", id)).status, 204U);
             }

@@ -330,9 +330,14 @@ YamlValue YamlMap::require(std::string_view key) const {
     if (auto value = get(key)) return *std::move(value);
     const YamlValue::Node& self = *self_.node_;
     const std::string key_path = extended(self.key_path, key);
-    if (!self.absent)
-        self_.document_->complaints.push_back(
-            {self.place.line, self.place.column, fmt::format("missing \"{}\"", key), {}, key_path});
+    // Who reads and who checks may both require it; it is missing once.
+    auto& complaints = self_.document_->complaints;
+    const std::string message = fmt::format("missing \"{}\"", key);
+    const bool is_said = std::ranges::any_of(complaints, [&](const YamlComplaint& one) {
+        return one.line == self.place.line && one.column == self.place.column && one.message == message;
+    });
+    if (!self.absent && !is_said)
+        complaints.push_back({self.place.line, self.place.column, message, {}, key_path});
     return YamlValue(self_.document_, std::make_shared<YamlValue::Node>(
                                           YamlValue::Node{YAML::Node(), self.place, true, key_path}));
 }

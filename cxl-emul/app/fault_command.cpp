@@ -170,7 +170,7 @@ void add_fault_command(CLI::App& app, std::function<int()>& chosen) {
     CLI::App* inject = add_action(*fault, "inject", "Begin one fault", options, run_inject, chosen);
     add_control(inject, options);
     inject->add_option("KIND", options->kind, "What goes wrong: `fault kinds` lists them")->required();
-    inject->add_option("KEY=VALUE", options->settings, "Of what, how often, how: port=3 for=5s");
+    inject->add_option("SETTING", options->settings, "Of what, how often, how, as KEY=VALUE: port=3 for=5s");
 
     CLI::App* play =
         add_action(*fault, "play", "Begin a scenario; its times count from now", options, run_play, chosen);

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <boost/json/array.hpp>
@@ -22,7 +23,7 @@ constexpr unsigned kConflict = 409;
 constexpr unsigned kUnprocessable = 422;
 constexpr unsigned kMaxId = 254;
 
-Result<std::uint8_t> number(std::string_view what, const std::string& text) {
+Result<std::uint8_t> number(std::string_view what, std::string_view text) {
     unsigned value = 0;
     const auto [stop, status] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (status != std::errc{} || stop != text.data() + text.size() || value > kMaxId)
@@ -31,7 +32,7 @@ Result<std::uint8_t> number(std::string_view what, const std::string& text) {
     return static_cast<std::uint8_t>(value);
 }
 
-Result<bool> truth(const std::string& text) {
+Result<bool> truth(std::string_view text) {
     if (text == "true") return true;
     if (text == "false") return false;
     return fail(ErrorCode::kInvalidArgument, "enabled is true or false");

@@ -43,8 +43,6 @@ class SwitchLife {
     void disturb(std::shared_ptr<Disturbance> disturbance);
     void set_port_link(std::uint8_t port, bool up);
     void set_port_plugged(std::uint8_t port, bool plugged);
-    // Null while it is off.
-    [[nodiscard]] Switch* running() const { return running_.get(); }
 
   private:
     boost::asio::any_io_executor executor_;

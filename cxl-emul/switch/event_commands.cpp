@@ -39,7 +39,7 @@ Outcome set_interrupts(const SwitchContext& context, const fmapi::EventInterrupt
     const auto warning = interrupt_setting(request.warning, fmapi::EventLog::kWarning);
     const auto failure = interrupt_setting(request.failure, fmapi::EventLog::kFailure);
     const auto fatal = interrupt_setting(request.fatal, fmapi::EventLog::kFatal);
-    if (!informational || !warning || !failure || !fatal) return refuse(ReturnCode::kInvalidInput);
+    if (!informational || !warning || !failure || !fatal) return refuse(fmapi::ReturnCode::kInvalidInput);
     context.model.interrupts = {*informational, *warning, *failure, *fatal, 0};
     return done();
 }

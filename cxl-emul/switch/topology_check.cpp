@@ -216,7 +216,7 @@ class Checker {
             const YamlMap map = items[i].map();
             const PortConfig& port = config.ports[i];
             ids.claim(std::to_string(port.id), map.require("id"));
-            if (port.host) check_host_port(map.require("host"), *port.host, hosts);
+            if (port.host && !port.device) check_host_port(map.require("host"), *port.host, hosts);
             if (port.device) check_device_port(in, map, config, port, devices);
         }
     }
@@ -234,7 +234,7 @@ class Checker {
         const YamlValue at = map.require("device");
         const DeviceConfig* device = config.device(*port.device);
         places_are_sound_ = places_are_sound_ && at.is_sound();
-        if (device == nullptr && at.is_sound() && in.require("devices").is_sound()) {
+        if (device == nullptr && at.is_sound() && say_soundly(in.require("devices"), "name")) {
             Names known;
             for (const DeviceConfig& one : config.devices) known.insert(one.name.value);
             for (const DeviceConfig& one : topology_.multi_headed) known.insert(one.name.value);
@@ -256,7 +256,6 @@ class Checker {
     // At a port of a switch, or in a host.
     void check_head(const YamlValue& at, const DeviceConfig& device, std::uint8_t head, bool at_a_port) {
         heads_.claim(head_text(device.name, head), at);
-        places_are_sound_ = places_are_sound_ && at.is_sound();
         if (head >= device.heads)
             at.reject(fmt::format("device \"{}\" has heads 0 to {}", device.name.value, device.heads - 1),
                       "or give the device more: heads");
@@ -266,6 +265,7 @@ class Checker {
             at.reject(
                 fmt::format("device \"{}\" has heads at ports of switches, and in hosts", device.name.value),
                 "have all of them at switches, or all of them in hosts");
+        places_are_sound_ = places_are_sound_ && at.is_sound();
     }
 
     void check_direct_heads(const YamlMap& map, const HostConfig& host) {

@@ -14,11 +14,13 @@ namespace {
 constexpr std::size_t kLongestShownLine = 120;
 
 // The YAML library says what it misses, not what to write.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kSyntaxAdvice{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kSyntaxAdvice{{
     {"illegal map value", "a text with \": \" in it needs quotes, and keys of a map begin in one column"},
     {"end of map not found",
      "lines of one map begin in one column; the line before may lack a quote or bracket"},
     {"end of sequence not found", "items of one list begin in one column, each with \"- \""},
+    {"illegal block entry",
+     "a } or ] is missing before this, or items of one list do not begin in one column"},
     {"end of map flow not found", "a } is missing"},
     {"end of sequence flow not found", "a ] is missing"},
     {"a tab in the indentation", "put spaces in its place"},
@@ -125,7 +127,8 @@ TopologyFindings examine_topology_text(std::string text, std::string name, const
                     fmt::format("`rack up` refuses this: {}", fits.error().message),
                     "`memtide-cxl-emul switch` and `hosts` run it all the same");
     }
-    findings.remarks = document.remarks();
+    // Beside a mistake they would only say what comes of it.
+    if (findings.is_good()) findings.remarks = document.remarks();
     return findings;
 }
 

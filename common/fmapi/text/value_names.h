@@ -24,8 +24,8 @@ template <>
 inline constexpr auto kValueNames<ComponentType> =
     std::to_array<ValueName>({{0x00, "switch"}, {0x03, "type-3"}, {0xff, "unknown"}});
 template <>
-inline constexpr auto kValueNames<EventLog> =
-    std::to_array<ValueName>({{0, "informational"}, {1, "warning"}, {2, "failure"}, {3, "fatal"}});
+inline constexpr auto kValueNames<EventLog> = std::to_array<ValueName>(
+    {{0, "informational"}, {1, "warning"}, {2, "failure"}, {3, "fatal"}, {4, "dynamic-capacity"}});
 template <>
 inline constexpr auto kValueNames<MediaStatus> =
     std::to_array<ValueName>({{0, "normal"},

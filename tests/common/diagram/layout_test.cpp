@@ -1,5 +1,8 @@
 #include "common/diagram/layout.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "tests/common/diagram/fabrics.h"

@@ -1,5 +1,6 @@
 #include "common/diagram/svg.h"
 
+#include <set>
 #include <sstream>
 
 #include <boost/property_tree/ptree.hpp>

@@ -189,7 +189,7 @@ TEST_F(Plan, TheCourseOfAnOperationIsThatOfItsFaults) {
     const Disturbance::Course second = plan_.course_of(model_, SanitizeOperation{1, 0});
     EXPECT_EQ(second.ends_with, ReturnCode::kPermanentMediaFailure);
     EXPECT_FALSE(second.erases);
-    model_.bridge({0, 0}) = {VirtualBridge::State::kUnbinding, 2, 0};
+    model_.bridge({0, 0}) = {VirtualBridge::State::kUnbinding, 2, 0, std::nullopt};
     const Disturbance::Course unbind = plan_.course_of(model_, UnbindOperation{{0, 0}, {}});
     EXPECT_EQ(unbind.longer.count(), 0);
     ASSERT_TRUE(unbind.held);
@@ -217,7 +217,8 @@ std::vector<std::vector<std::byte>> recorded(const std::string& kind, std::uint6
     for (int i = 0; i < 100; ++i) {
         const auto refusal = plan.refuse(asked);
         const Disturbance::Delivery delivery = plan.deliver(
-            asked, {{}, asked.type, refusal ? *refusal : handle(model, asked.type, asked.message).response});
+            asked, {{}, asked.type, refusal ? *refusal : handle(model, asked.type, asked.message).response},
+            {});
         sent.emplace_back();
         for (const auto& piece : delivery.pieces)
             sent.back().insert(sent.back().end(), piece.bytes.begin(), piece.bytes.end());

@@ -137,7 +137,7 @@ TEST_F(FaultySwitchProcess, AnEraseThatDoesNothingSucceeds) {
     Manager manager(switch_.tcp());
     write_file(switch_.media_file("mld0"), 64, "secret");
     const auto sanitize = fmapi::make_request(fmapi::Opcode::kSanitize, 1);
-    for (const std::string left : {"secret", std::string(6, '\0')}) {
+    for (const std::string& left : {std::string("secret"), std::string(6, '\0')}) {
         EXPECT_EQ(manager.call_ld(kMldPort, 0, sanitize).return_code, ReturnCode::kBackgroundStarted);
         EXPECT_EQ(manager.wait_for_ld(kMldPort, 0), ReturnCode::kSuccess);
         EXPECT_EQ(read_file(switch_.media_file("mld0"), 64, 6), left);

@@ -282,19 +282,39 @@ TEST_F(FleetTest, WhatDoesNotExistCannotFail) {
     });
 }
 
-TEST_F(FleetTest, ControlChangesVirtualSwitchesAndShowsWhoGetsWhichBandwidth) {
-    http::Router router;
-    background_.call([&] {
-        add_control_routes(router, *fleet_);
-        return 0;
-    });
-    const auto ask = [&](std::string method, std::string path,
-                         std::map<std::string, std::string> query = {}) {
+// The fleet's control interface, asked without a connection.
+class Control {
+  public:
+    Control(memtide::test::Background& background, Fleet& fleet) : background_(background) {
+        background_.call([&] {
+            equipment_.emplace(fleet);
+            board_.emplace(background_.executor(), *equipment_);
+            add_control_routes(router_, fleet, *board_);
+            return 0;
+        });
+    }
+    http::Response ask(std::string method, std::string path, std::map<std::string, std::string> query = {},
+                       std::string body = {}) {
         http::Request request;
         request.method = std::move(method);
-        request.path = "/v1/switches/" + std::move(path);
+        request.path = std::move(path);
         request.query = std::move(query);
-        return background_.run(router.dispatch(std::move(request)));
+        request.body = std::move(body);
+        return background_.run(router_.dispatch(std::move(request)));
+    }
+
+  private:
+    memtide::test::Background& background_;
+    http::Router router_;
+    std::optional<FleetEquipment> equipment_;
+    std::optional<FaultBoard> board_;
+};
+
+TEST_F(FleetTest, ControlChangesVirtualSwitchesAndShowsWhoGetsWhichBandwidth) {
+    Control control(background_, *fleet_);
+    const auto ask = [&](const std::string& method, const std::string& path,
+                         std::map<std::string, std::string> query = {}) {
+        return control.ask(method, "/v1/switches/" + path, std::move(query));
     };
     Manager fm = connect();
     const auto vppbs = [&](std::uint8_t vcs) {
@@ -330,22 +350,10 @@ TEST_F(FleetTest, ControlChangesVirtualSwitchesAndShowsWhoGetsWhichBandwidth) {
 }
 
 TEST_F(FleetTest, ControlSpeaksHttp) {
-    http::Router router;
-    std::optional<FleetEquipment> equipment;
-    std::optional<FaultBoard> board;
-    background_.call([&] {
-        equipment.emplace(*fleet_);
-        board.emplace(background_.executor(), *equipment);
-        add_control_routes(router, *fleet_, *board);
-        return 0;
-    });
-    const auto ask = [&](std::string method, std::string path,
+    Control control(background_, *fleet_);
+    const auto ask = [&](const std::string& method, const std::string& path,
                          std::map<std::string, std::string> query = {}) {
-        http::Request request;
-        request.method = std::move(method);
-        request.path = std::move(path);
-        request.query = std::move(query);
-        return background_.run(router.dispatch(std::move(request)));
+        return control.ask(method, path, std::move(query));
     };
     EXPECT_EQ(json::parse(ask("GET", "/v1/status").body).at("hosts"), 2);
     EXPECT_EQ(ask("PUT", "/v1/hosts/host1/faults/silence").status, 204U);
@@ -360,11 +368,7 @@ TEST_F(FleetTest, ControlSpeaksHttp) {
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/erase-twice").status, 404U);
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/worn", {{"for", "1h"}}).status, 204U);
     EXPECT_EQ(ask("PUT", "/v1/devices/dev-0-0/faults/failing").status, 204U);
-    http::Request inject;
-    inject.method = "POST";
-    inject.path = "/v1/faults";
-    inject.body = "{fault: link-down, host: host1}";
-    EXPECT_EQ(background_.run(router.dispatch(std::move(inject))).status, 201U);
+    EXPECT_EQ(control.ask("POST", "/v1/faults", {}, "{fault: link-down, host: host1}").status, 201U);
     EXPECT_EQ(json::parse(ask("GET", "/v1/hosts/host1").body).at("faults").at(0), "link-down");
     EXPECT_EQ(json::parse(ask("GET", "/v1/faults").body).at("active"), 1);
     EXPECT_EQ(ask("DELETE", "/v1/faults").status, 204U);

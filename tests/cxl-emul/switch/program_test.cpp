@@ -214,7 +214,7 @@ TEST_F(SwitchProgram, ConfigErrorsHaveAPlaceAndExitCode2) {
     replace("kind: sld", "kind: xld");
     Program program({"switch", file_});
     EXPECT_EQ(program.wait(), 2);
-    EXPECT_EQ(program.err(), file_ + ":27:28: \"xld\" is neither sld nor mld\n");
+    EXPECT_EQ(program.err(), file_ + ":27:28: \"xld\" is none of sld, mld and dcd\n");
 }
 
 TEST_F(SwitchProgram, CheckConfigOnlyChecks) {

@@ -106,8 +106,8 @@ TEST(TopologyFindings, EveryMistakeSaysWhatToDo) {
 
 TEST(TopologyFindings, WhatIsNoYamlIsShownWithTheLine) {
     const std::string text = said({{"{id: 4}", "{id: 4"}});
-    EXPECT_THAT(text, HasSubstr("rack.yaml:16:5: end of map flow not found\n     16 |     vcss:\n"));
-    EXPECT_THAT(text, HasSubstr("     do: a } is missing\n"));
+    EXPECT_THAT(text, HasSubstr("rack.yaml:17:7: illegal block entry\n     17 |       - {id: 0, "));
+    EXPECT_THAT(text, HasSubstr("     do: a } or ] is missing before this"));
     EXPECT_THAT(said({{"    ports:", "\tports:"}}), HasSubstr("put spaces in its place"));
     EXPECT_THAT(explain(examine_topology_text("- a\n- b\n", "x", {})),
                 HasSubstr("x:1:1: the file must be a map"));

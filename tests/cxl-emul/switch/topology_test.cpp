@@ -94,7 +94,7 @@ TEST(Topology, EveryMistakeIsReported) {
     text.replace(text.find("kind: sld"), 9, "kind: xld");
     text.replace(text.find("cpus: 2"), 7, "cpus: 0");
     const std::string message = parse_topology(text, "rack.yaml").error().message;
-    EXPECT_THAT(message, HasSubstr("rack.yaml:27:28: \"xld\" is neither sld nor mld"));
+    EXPECT_THAT(message, HasSubstr("rack.yaml:27:28: \"xld\" is none of sld, mld and dcd"));
     EXPECT_THAT(message, HasSubstr("rack.yaml:29:39: must be a whole number from 1 to 255"));
 }
 
@@ -275,8 +275,8 @@ networks:
 TEST(Topology, HeadsMayBeInHosts) {
     EXPECT_EQ(direct_complaint("direct", "direct"), "");
     EXPECT_EQ(direct_complaint("head: 1}", "head: 0}"),
-              "rack.yaml:6:45: a port of head 0 of device mhd0 is there already, at rack.yaml:5:45");
-    EXPECT_EQ(direct_complaint("head: 1}", "head: 2}"), "rack.yaml:6:45: device \"mhd0\" has heads 0 to 1");
+              "rack.yaml:6:48: a port of head 0 of device mhd0 is there already, at rack.yaml:5:48");
+    EXPECT_EQ(direct_complaint("head: 1}", "head: 2}"), "rack.yaml:6:48: device \"mhd0\" has heads 0 to 1");
     EXPECT_EQ(direct_complaint("heads: 2", "heads: 3"), "rack.yaml:3:12: no port has head 2 of device mhd0");
     EXPECT_THAT(direct_complaint("[{device: mhd0, head: 1}]", "[{device: mhd1, head: 1}]"),
                 HasSubstr("rack.yaml:6:36: there is no device \"mhd1\" under multi_headed_devices"));
@@ -288,16 +288,16 @@ TEST(Topology, HeadsInHostsAndAtSwitchesOfOneDeviceAreRefused) {
                   "}\nswitches:\n"
                   "  - {name: s, listen: [\"tcp://127.0.0.1:0\"], ports: [{id: 0, host: host1}, {id: 1, "
                   "device: mhd0, head: 1}], vcss: [{id: 0, upstream_port: 0, vppbs: 1}], devices: []}"),
-              "rack.yaml:5:45: device \"mhd0\" has heads at ports of switches, and in hosts");
+              "rack.yaml:5:48: device \"mhd0\" has heads at ports of switches, and in hosts");
 }
 
 TEST(Topology, NetworkIsBetweenTwoHostsThatAreThere) {
     EXPECT_EQ(direct_complaint("[host0, host1]", "[host0]"),
-              "rack.yaml:8:25: a network connects two hosts, not 1");
+              "rack.yaml:8:26: a network connects two hosts, not 1");
     EXPECT_EQ(direct_complaint("[host0, host1]", "[host0, host0]"),
-              "rack.yaml:8:33: network rdma0 of host host0 is there already, at rack.yaml:8:26");
+              "rack.yaml:8:34: network rdma0 of host host0 is there already, at rack.yaml:8:27");
     EXPECT_EQ(direct_complaint("[host0, host1]", "[host0, host7]"),
-              "rack.yaml:8:33: there is no host \"host7\" under hosts");
+              "rack.yaml:8:34: there is no host \"host7\" under hosts");
     EXPECT_EQ(direct_complaint("{name: rdma0", "{name: much-too-long-a-name"),
               "rack.yaml:8:12: \"much-too-long-a-name\" cannot be the name of a network interface");
     EXPECT_EQ(direct_complaint("{name: rdma0", "{name: eth0"),

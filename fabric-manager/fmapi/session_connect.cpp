@@ -116,13 +116,14 @@ void Session::recognise(const fmapi::MctpMessage& message) {
     const fmapi::Message& inside = message.message;
     Pending* const pending = by_tag_[inside.tag];
     if (pending == nullptr || pending->outcome) return;
-    // A response whose category is in the other nibble reads as the request, with a payload that none has.
+    // A response whose category is in the other nibble than it was read from reads as the request, with a
+    // payload that none has.
     const bool mirrored = !inside.is_response && inside.opcode == pending->opcode && !inside.payload.empty();
     if (inside.is_response || mirrored)
         shape_ = {.opcode_zero = inside.opcode == fmapi::Opcode{}, .identify_length = inside.payload.size()};
     if (!mirrored) return;
-    format_.header = kMirroredHeader;
-    transport_->set_header_form(kMirroredHeader);
+    format_.header = format_.header == kMirroredHeader ? fmapi::HeaderForm{} : kMirroredHeader;
+    transport_->set_header_form(format_.header);
     pending->end(inside);
 }
 

@@ -70,7 +70,8 @@ CommandLine::CommandLine() {
     add_list_and_show();
     add_history();
     add_events();
-    // Listed for --help only; main() hands `rack` on before the parser sees it.
+    // Listed for --help only; main() hands these on before the parser sees them.
+    add("fmapi", "The CXL FM API by hand, captures of it: see 'memtide fmapi --help'", "");
     add("rack", "Racks of QEMU hosts behind a CXL switch: see 'memtide rack --help'", "");
     add_help();
     app_.footer(kFooter);
@@ -113,11 +114,11 @@ void CommandLine::add_inventory() {
 }
 
 void CommandLine::add_topology() {
-    auto* const command =
-        add("topology", "What is connected to what, in words or as a picture",
-            "  memtide topology\n"
-            "  memtide topology --svg > fabric.svg                       the fabric as it is now\n"
-            "  memtide topology --svg --file my-rack.yaml > rack.svg     a topology file; needs no manager\n");
+    auto* const command = add(
+        "topology", "What is connected to what, in words or as a picture",
+        "  memtide topology\n"
+        "  memtide topology --svg > fabric.svg                       the fabric as it is now\n"
+        "  memtide topology --svg --file my-rack.yaml > rack.svg     a topology file; needs no manager\n");
     auto* const svg = command->add_flag("--svg", svg_, "Draw it: a picture in SVG on standard output");
     command->add_option("--file", topology_file_, "Draw this topology file instead of the manager's fabric")
         ->type_name("FILE")

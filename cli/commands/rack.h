@@ -12,8 +12,8 @@ namespace memtide::cli {
 // would eat the "--" before a command. --json before it goes with it; --url is nothing to a rack.
 std::optional<std::vector<std::string>> rack_arguments(const std::vector<std::string>& typed);
 
-// Becomes `memtide-cxl-emul WORDS`, the program beside this one, which knows topology files; returns only when
-// that fails.
+// Becomes `memtide-cxl-emul WORDS`, the program beside this one, which knows topology files; returns only
+// when that fails.
 int become_emulator(const Output& output, const std::vector<std::string>& words);
 // Becomes `memtide-cxl-emul rack ARGUMENTS`, the program beside this one; returns only when that fails.
 int run_rack(const Output& output, const std::vector<std::string>& arguments);

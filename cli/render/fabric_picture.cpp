@@ -69,7 +69,8 @@ class Places {
 diagram::Host drawn_host(const json::value& host) {
     diagram::Host drawn;
     drawn.name = text_of(host, "name");
-    drawn.detail = number_of(host, "composed") > 0 ? size_of(host, "composed") + " composed" : "nothing composed";
+    drawn.detail =
+        number_of(host, "composed") > 0 ? size_of(host, "composed") + " composed" : "nothing composed";
     drawn.standing = flag_of(member_of(host, "agent"), "connected") ? diagram::Host::Standing::kConnected
                                                                     : diagram::Host::Standing::kAway;
     return drawn;
@@ -118,10 +119,12 @@ diagram::Device drawn_device(const json::value& device, const Places& places) {
     drawn.name = text_of(device, "name");
     drawn.kind = text_of(device, "kind") == "mld" ? "MLD" : "SLD";
     drawn.size = Bytes{static_cast<std::uint64_t>(std::max<std::int64_t>(number_of(device, "size"), 0))};
-    drawn.is_ill = !items_of(member_of(device, "health"), "findings").empty() || member_of(device, "held").is_string();
+    drawn.is_ill =
+        !items_of(member_of(device, "health"), "findings").empty() || member_of(device, "held").is_string();
     if (number_of(device, "head_count") > 1) {
         drawn.heads.clear();
-        for (std::int64_t head = 0; head < std::min<std::int64_t>(number_of(device, "head_count"), 16); ++head)
+        for (std::int64_t head = 0; head < std::min<std::int64_t>(number_of(device, "head_count"), 16);
+             ++head)
             drawn.heads.push_back(static_cast<unsigned>(head));
     }
     for (const json::value& ld : items_of(device, "lds")) {

@@ -285,12 +285,13 @@ SerialNumber YamlValue::serial() const {
 
 YamlMap YamlValue::map() const {
     if (node_->yaml.IsMap()) {
-        document_->maps.try_emplace(node_->place, YamlDocument::State::ReadMap{node_->yaml, node_->key_path, {}});
+        document_->maps.try_emplace(node_->place,
+                                    YamlDocument::State::ReadMap{node_->yaml, node_->key_path, {}});
         return YamlMap(*this);
     }
     reject("must be a map of keys and values");
-    return YamlMap(YamlValue(document_, std::make_shared<Node>(
-                                        Node{YAML::Node(), node_->place, true, node_->key_path})));
+    return YamlMap(YamlValue(
+        document_, std::make_shared<Node>(Node{YAML::Node(), node_->place, true, node_->key_path})));
 }
 
 std::vector<YamlValue> YamlValue::list() const {
@@ -300,9 +301,8 @@ std::vector<YamlValue> YamlValue::list() const {
         return values;
     }
     for (const YAML::Node& item : node_->yaml)
-        values.push_back(
-            YamlValue(document_, std::make_shared<Node>(
-                                       Node{item, place_of(item.Mark()), false, node_->key_path})));
+        values.push_back(YamlValue(
+            document_, std::make_shared<Node>(Node{item, place_of(item.Mark()), false, node_->key_path})));
     return values;
 }
 
@@ -319,8 +319,8 @@ std::optional<YamlValue> YamlMap::get(std::string_view key) const {
     for (const auto& entry : self.yaml) {
         if (!entry.first.IsScalar() || entry.first.Scalar() != key) continue;
         if (entry.second.IsNull()) return std::nullopt;
-        auto node = std::make_shared<YamlValue::Node>(
-            YamlValue::Node{entry.second, place_of(entry.second.Mark()), false, extended(self.key_path, key)});
+        auto node = std::make_shared<YamlValue::Node>(YamlValue::Node{
+            entry.second, place_of(entry.second.Mark()), false, extended(self.key_path, key)});
         return YamlValue(self_.document_, std::move(node));
     }
     return std::nullopt;

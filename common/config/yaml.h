@@ -36,8 +36,8 @@ class YamlDocument {
     static Result<YamlDocument> load(const std::string& path);
     // As load(), for text that is already there; `name` stands for the file's name in errors.
     static Result<YamlDocument> parse(std::string_view text, std::string name);
-    // As parse(), but a text that is no YAML, or no map, gives a document that is not readable: that is its only
-    // complaint.
+    // As parse(), but a text that is no YAML, or no map, gives a document that is not readable: that is its
+    // only complaint.
     static YamlDocument examine(std::string_view text, std::string name);
     [[nodiscard]] bool is_readable() const;
     // The text of a file. Fails, with its name, on one that cannot be read, is empty or no file.

@@ -5,8 +5,8 @@
 
 #include "common/base/bytes.h"
 
-// What a picture of a CXL fabric shows, as plain data: from a topology file, or from a manager's answer. Names
-// refer to each other; what refers to nothing is drawn without a line. Texts may be anything.
+// What a picture of a CXL fabric shows, as plain data: from a topology file, or from a manager's answer.
+// Names refer to each other; what refers to nothing is drawn without a line. Texts may be anything.
 namespace memtide::diagram {
 
 enum class LdUse {

@@ -56,8 +56,8 @@ class Graph {
         neighbours_[first + other].push_back(one);
     }
 
-    // Each layer again and again by the mean place of its neighbours, from 0 to 1 (barycentre method, Sugiyama
-    // 1981): few lines cross then.
+    // Each layer again and again by the mean place of its neighbours, from 0 to 1 (barycentre method,
+    // Sugiyama 1981): few lines cross then.
     Part in_good_order(const std::vector<std::size_t>& nodes) {
         std::vector<std::vector<std::size_t>> layers(3);
         for (const std::size_t node : nodes)

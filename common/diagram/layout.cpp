@@ -27,7 +27,8 @@ Box host_size(const Host& host) {
     return {0, 0, std::max(104.0, text + 28), kHostHeight};
 }
 
-// What of a VCS's vPPBs is drawn: all, or those that something is bound to, some free ones, and how many more.
+// What of a VCS's vPPBs is drawn: all, or those that something is bound to, some free ones, and how many
+// more.
 std::vector<Slot> slots_of(const Vcs& vcs) {
     std::vector<Slot> slots;
     const std::size_t all = vcs.vppbs.size();
@@ -68,7 +69,8 @@ std::vector<Group> groups_of(const Device& device) {
     std::vector<Group> groups(std::max<std::size_t>(device.heads.size(), 1));
     for (std::size_t ld = 0; ld < device.lds.size(); ++ld) {
         const auto head = std::ranges::find(device.heads, device.lds[ld].head) - device.heads.begin();
-        groups[static_cast<std::size_t>(head) < groups.size() ? static_cast<std::size_t>(head) : 0].lds.push_back(ld);
+        groups[static_cast<std::size_t>(head) < groups.size() ? static_cast<std::size_t>(head) : 0]
+            .lds.push_back(ld);
     }
     const std::size_t most = groups.size() > 1 ? 2 : 4;
     for (Group& group : groups) group.columns = std::clamp<std::size_t>(group.lds.size(), 1, most);
@@ -107,8 +109,8 @@ class Planner {
     }
 
   private:
-    // Port chips on the upper edge stand above the VCS that they lead to; the rest of a switch follows from its
-    // width, which this settles.
+    // Port chips on the upper edge stand above the VCS that they lead to; the rest of a switch follows from
+    // its width, which this settles.
     SwitchPlace sized(const Switch& one) {
         SwitchPlace place;
         place.ports.resize(one.ports.size());
@@ -155,8 +157,7 @@ class Planner {
         double y = kNetworkRise * static_cast<double>(networks_in(part));
         const auto put = [&](const std::vector<std::size_t>& items, auto box_of, double gap_below) {
             if (items.empty()) return;
-            const double slack =
-                (width - row_width(items, box_of)) / static_cast<double>(items.size());
+            const double slack = (width - row_width(items, box_of)) / static_cast<double>(items.size());
             double x = slack / 2 + kBoxGap / 2;
             double height = 0;
             for (const std::size_t item : items) {
@@ -248,7 +249,8 @@ class Planner {
             if (device.heads.size() == 1)
                 place.heads[g] = {middle - kDot / 2, place.box.y - kDot / 2, kDot, kDot};
             else if (g < place.heads.size())
-                place.heads[g] = {middle - kChipWidth / 2, place.box.y - kChipHeight / 2, kChipWidth, kChipHeight};
+                place.heads[g] = {middle - kChipWidth / 2, place.box.y - kChipHeight / 2, kChipWidth,
+                                  kChipHeight};
             for (std::size_t i = 0; i < groups[g].lds.size(); ++i)
                 place.lds[groups[g].lds[i]] = {
                     x + static_cast<double>(i % groups[g].columns) * kCellWidth + 1,
@@ -261,7 +263,8 @@ class Planner {
     void fill_switch(const Switch& one, SwitchPlace& place) {
         std::vector<std::size_t> up;
         std::vector<std::size_t> down;
-        for (std::size_t i = 0; i < one.ports.size(); ++i) (one.ports[i].host.empty() ? down : up).push_back(i);
+        for (std::size_t i = 0; i < one.ports.size(); ++i)
+            (one.ports[i].host.empty() ? down : up).push_back(i);
         const auto by_target = [&](std::size_t port) { return target(one.ports[port]); };
         std::ranges::stable_sort(up, {}, by_target);
         std::ranges::stable_sort(down, {}, by_target);
@@ -292,8 +295,8 @@ class Planner {
                        const std::function<double(std::size_t)>& width_of) {
         double sum = 0;
         for (const std::size_t port : ports) sum += width_of(port);
-        const double slack =
-            (place.box.width - 2 * kSwitchPadding - sum) / static_cast<double>(std::max<std::size_t>(ports.size(), 1));
+        const double slack = (place.box.width - 2 * kSwitchPadding - sum) /
+                             static_cast<double>(std::max<std::size_t>(ports.size(), 1));
         double x = place.box.x + kSwitchPadding;
         for (const std::size_t port : ports) {
             const double width = width_of(port) + slack;
@@ -312,7 +315,8 @@ class Planner {
 
     // Where a port's line goes; without one to the right of all.
     [[nodiscard]] double target(const Port& port) const {
-        if (const std::size_t host = names_.host(port.host); host != Names::npos) return layout_.hosts[host].centre();
+        if (const std::size_t host = names_.host(port.host); host != Names::npos)
+            return layout_.hosts[host].centre();
         const std::size_t device = names_.device(port.device);
         if (device == Names::npos) return 1e9;
         const DevicePlace& place = layout_.devices[device];

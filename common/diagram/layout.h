@@ -22,7 +22,7 @@ struct Box {
 // A vPPB, or what stands for those that there is no room for.
 struct Slot {
     Box box;
-    std::size_t vppb = 0;     // index in the VCS
+    std::size_t vppb = 0;      // index in the VCS
     std::size_t left_out = 0;  // not 0: it stands for so many
 };
 
@@ -33,7 +33,7 @@ struct VcsLane {
 
 struct SwitchPlace {
     Box box;
-    std::vector<Box> ports;     // as in the Switch
+    std::vector<Box> ports;      // as in the Switch
     std::vector<VcsLane> lanes;  // of the VCSs, as in the Switch
 };
 
@@ -52,8 +52,8 @@ struct Layout {
     std::vector<DevicePlace> devices;
 };
 
-// Hosts above the switches above the devices, ordered so that few lines cross; parts that nothing connects stand
-// beside each other, in rows.
+// Hosts above the switches above the devices, ordered so that few lines cross; parts that nothing connects
+// stand beside each other, in rows.
 Layout lay_out(const Fabric& fabric);
 
 // About how wide a text of this size is in the fonts that pictures use.

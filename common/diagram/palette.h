@@ -5,8 +5,8 @@
 
 namespace memtide::diagram {
 
-// The colour of the Nth host: well apart for the first twelve, then around the colour circle. All of them bear
-// white text.
+// The colour of the Nth host: well apart for the first twelve, then around the colour circle. All of them
+// bear white text.
 std::string host_colour(std::size_t host);
 
 inline constexpr const char* kInk = "#0f172a";

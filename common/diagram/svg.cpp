@@ -93,7 +93,8 @@ class Painter {
         const auto& heads = fabric_.devices[device].heads;
         const auto head = std::ranges::find(heads, number);
         if (layout_.devices[device].heads.empty()) return nullptr;
-        return &layout_.devices[device].heads[head == heads.end() ? 0 : static_cast<std::size_t>(head - heads.begin())];
+        return &layout_.devices[device]
+                    .heads[head == heads.end() ? 0 : static_cast<std::size_t>(head - heads.begin())];
     }
 
     void links_of_switch(std::size_t s) {
@@ -103,8 +104,9 @@ class Painter {
             const Box& chip = layout_.switches[s].ports[p];
             const std::string down = one.is_up && port.link_up ? "" : kBad;
             if (const std::size_t host = names_.host(port.host); host != Names::npos)
-                svg_.curve(bottom_of(layout_.hosts[host]), top_of(chip),
-                           {.stroke = down.empty() ? host_colour(host) : down, .width = 2, .dashed = !down.empty()});
+                svg_.curve(
+                    bottom_of(layout_.hosts[host]), top_of(chip),
+                    {.stroke = down.empty() ? host_colour(host) : down, .width = 2, .dashed = !down.empty()});
             if (const Box* head = head_of(port.device, port.head); head != nullptr)
                 svg_.curve(bottom_of(chip), top_of(*head),
                            {.stroke = down.empty() ? "#cbd5e1" : down, .width = 4, .dashed = !down.empty()});
@@ -114,7 +116,8 @@ class Painter {
     void links_of_host(std::size_t h) {
         for (const DirectDevice& direct : fabric_.hosts[h].direct)
             if (const Box* head = head_of(direct.device, direct.head); head != nullptr)
-                svg_.curve(bottom_of(layout_.hosts[h]), top_of(*head), {.stroke = host_colour(h), .width = 2.5});
+                svg_.curve(bottom_of(layout_.hosts[h]), top_of(*head),
+                           {.stroke = host_colour(h), .width = 2.5});
     }
 
     void networks() {
@@ -157,8 +160,9 @@ class Painter {
 
     void switch_body(std::size_t s) {
         const Switch& one = fabric_.switches[s];
-        svg_.box(layout_.switches[s].box, 10,
-                 {.fill = kSwitchFill, .stroke = one.is_up ? kLine : kBad, .width = 1.5, .dashed = !one.is_up});
+        svg_.box(
+            layout_.switches[s].box, 10,
+            {.fill = kSwitchFill, .stroke = one.is_up ? kLine : kBad, .width = 1.5, .dashed = !one.is_up});
     }
 
     void device_body(std::size_t d) {
@@ -196,7 +200,8 @@ class Painter {
         if (device == Names::npos) return nullptr;
         const auto& lds = fabric_.devices[device].lds;
         const auto ld = std::ranges::find(lds, vppb.ld, &Ld::name);
-        return ld == lds.end() ? nullptr : &layout_.devices[device].lds[static_cast<std::size_t>(ld - lds.begin())];
+        return ld == lds.end() ? nullptr
+                               : &layout_.devices[device].lds[static_cast<std::size_t>(ld - lds.begin())];
     }
 
     static std::string host_of(const Switch& one, const Vcs& vcs) {
@@ -210,7 +215,8 @@ class Painter {
         for (std::size_t v = 0; v < one.vcss.size(); ++v) lane(one, one.vcss[v], place.lanes[v]);
         svg_.text({place.box.centre(), place.box.bottom() - 30}, one.name,
                   {.size = kNameSize, .fill = kInk, .bold = true, .halo = kSwitchFill});
-        svg_.text({place.box.centre(), place.box.bottom() - 16}, one.is_up ? one.detail : one.detail + " (down)",
+        svg_.text({place.box.centre(), place.box.bottom() - 16},
+                  one.is_up ? one.detail : one.detail + " (down)",
                   {.size = kDetailSize, .fill = one.is_up ? kFaint : kBad, .halo = kSwitchFill});
         for (std::size_t p = 0; p < one.ports.size(); ++p) chip(one.ports[p], place.ports[p]);
     }
@@ -218,7 +224,8 @@ class Painter {
     void lane(const Switch& one, const Vcs& vcs, const VcsLane& place) {
         const std::string host = host_of(one, vcs);
         const std::string colour = colour_of(host);
-        svg_.begin_group(fmt::format("VCS {} of {}{}{}", vcs.id, one.name, host.empty() ? "" : ", seen by ", host));
+        svg_.begin_group(
+            fmt::format("VCS {} of {}{}{}", vcs.id, one.name, host.empty() ? "" : ", seen by ", host));
         svg_.box(place.box, 6, {.fill = kPaper, .stroke = colour, .opacity = 0.95});
         svg_.text({place.box.centre(), place.box.y + 12}, fmt::format("VCS {}", vcs.id),
                   {.size = kSmallSize, .fill = colour, .bold = true});
@@ -230,7 +237,8 @@ class Painter {
             }
             const Vppb& vppb = vcs.vppbs[slot.vppb];
             const bool bound = !vppb.device.empty();
-            svg_.box(slot.box, 4, bound ? Paint{.fill = colour} : Paint{.fill = kSwitchFill, .stroke = "#cbd5e1"});
+            svg_.box(slot.box, 4,
+                     bound ? Paint{.fill = colour} : Paint{.fill = kSwitchFill, .stroke = "#cbd5e1"});
             svg_.text({slot.box.centre(), slot.box.y + 13.5}, std::to_string(vppb.id),
                       {.size = kSmallSize, .fill = bound ? kPaper : kFaint, .bold = bound});
         }
@@ -242,7 +250,10 @@ class Painter {
         std::string title = fmt::format("port {}: ", port.id);
         title += is_empty ? "empty" : port.host.empty() ? port.device : port.host;
         svg_.begin_group(port.link_up ? title : title + ", link down");
-        svg_.box(box, 5, {.fill = is_empty ? kPaper : "#334155", .stroke = port.link_up ? "#334155" : kBad, .dashed = is_empty});
+        svg_.box(box, 5,
+                 {.fill = is_empty ? kPaper : "#334155",
+                  .stroke = port.link_up ? "#334155" : kBad,
+                  .dashed = is_empty});
         svg_.text({box.centre(), box.y + 13}, std::to_string(port.id),
                   {.size = kSmallSize + 0.5, .fill = is_empty ? kFaint : kPaper, .bold = true});
         svg_.end_group();
@@ -251,9 +262,11 @@ class Painter {
     void device_details(std::size_t d) {
         const Device& device = fabric_.devices[d];
         const DevicePlace& place = layout_.devices[d];
-        svg_.text({place.box.centre(), place.box.y + 27}, device.name,
-                  {.size = kNameSize, .fill = device.is_ill ? kBad : kInk, .bold = true, .halo = kDeviceFill});
-        svg_.text({place.box.centre(), place.box.y + 41}, fmt::format("{}, {}", device.kind, format_bytes(device.size)),
+        svg_.text(
+            {place.box.centre(), place.box.y + 27}, device.name,
+            {.size = kNameSize, .fill = device.is_ill ? kBad : kInk, .bold = true, .halo = kDeviceFill});
+        svg_.text({place.box.centre(), place.box.y + 41},
+                  fmt::format("{}, {}", device.kind, format_bytes(device.size)),
                   {.size = kDetailSize, .fill = kFaint, .halo = kDeviceFill});
         for (std::size_t i = 0; i < place.heads.size(); ++i) {
             if (device.heads.size() < 2) {

@@ -81,11 +81,12 @@ void SvgWriter::text(Point at, std::string_view text, const TextStyle& style) {
             ? std::string()
             : fmt::format(R"( stroke="{}" stroke-width="4" paint-order="stroke" stroke-linejoin="round")",
                           style.halo);
-    fmt::format_to(std::back_inserter(body_),
-                   R"(<text x="{:.1f}" y="{:.1f}" font-size="{:.1f}" text-anchor="{}" fill="{}"{}{}>{}</text>)"
-                   "\n",
-                   at.x, at.y, style.size, name_of(style.anchor), style.fill.empty() ? kInk : style.fill.c_str(),
-                   style.bold ? R"( font-weight="600")" : "", halo, xml_text(text));
+    fmt::format_to(
+        std::back_inserter(body_),
+        R"(<text x="{:.1f}" y="{:.1f}" font-size="{:.1f}" text-anchor="{}" fill="{}"{}{}>{}</text>)"
+        "\n",
+        at.x, at.y, style.size, name_of(style.anchor), style.fill.empty() ? kInk : style.fill.c_str(),
+        style.bold ? R"( font-weight="600")" : "", halo, xml_text(text));
 }
 
 void SvgWriter::curve(Point from, Point to, const Paint& paint) {
@@ -107,7 +108,9 @@ void SvgWriter::bridge(Point from, Point to, double top, const Paint& paint) {
                    attributes(paint));
 }
 
-void SvgWriter::begin_group(std::string_view title) { body_ += "<g><title>" + xml_text(title) + "</title>\n"; }
+void SvgWriter::begin_group(std::string_view title) {
+    body_ += "<g><title>" + xml_text(title) + "</title>\n";
+}
 
 std::string SvgWriter::document(double width, double height, std::string_view title) const {
     return fmt::format(

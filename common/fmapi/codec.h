@@ -27,6 +27,16 @@ std::vector<std::byte> encode(const T& payload);
 template <Described T>
 Result<T> decode(std::span<const std::byte> bytes, T initial = {});
 
+// A payload and what came behind its last field: of a later revision, or a vendor's. The two encoded one
+// behind the other are the bytes that came.
+template <Described T>
+struct Decoded {
+    T payload;
+    std::vector<std::byte> trailing;
+};
+template <Described T>
+Result<Decoded<T>> decode_keeping(std::span<const std::byte> bytes, T initial = {});
+
 // Bytes of T on the wire without its lists: what T::kWireSize must say.
 template <Described T>
 constexpr std::size_t wire_size();
@@ -245,6 +255,15 @@ Result<T> decode(std::span<const std::byte> bytes, T initial) {
     detail::decode_fields(reader, initial);
     if (reader.failed()) return std::unexpected(reader.error(T::kName));
     return initial;
+}
+
+template <Described T>
+Result<Decoded<T>> decode_keeping(std::span<const std::byte> bytes, T initial) {
+    detail::Reader reader(bytes);
+    detail::decode_fields(reader, initial);
+    if (reader.failed()) return std::unexpected(reader.error(T::kName));
+    const auto rest = bytes.last(reader.remaining());
+    return Decoded<T>{std::move(initial), {rest.begin(), rest.end()}};
 }
 
 template <Described T>

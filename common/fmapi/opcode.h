@@ -1,7 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +27,11 @@ enum class Opcode : std::uint16_t {
     kGetHealthInfo = 0x4200,
     kSanitize = 0x4400,
     kSecureErase = 0x4401,
+    // Dynamic capacity as the host sees it (CXL 3.1, 8.2.9.9.9)
+    kGetDynamicCapacityConfiguration = 0x4800,
+    kGetDynamicCapacityExtentList = 0x4801,
+    kAddDynamicCapacityResponse = 0x4802,
+    kReleaseDynamicCapacity = 0x4803,
     // Physical switch (CXL 3.1, 7.6.7.1)
     kIdentifySwitchDevice = 0x5100,
     kGetPhysicalPortState = 0x5101,
@@ -69,18 +74,26 @@ enum class Opcode : std::uint16_t {
     kDynamicCapacityAddReference = 0x5606,
     kDynamicCapacityRemoveReference = 0x5607,
     kDynamicCapacityListTags = 0x5608,
+    // Port-based routing switches (CXL 3.1, 7.7.13)
+    kIdentifyPbrSwitch = 0x5700,
+    kGetPidBinding = 0x5705,
+    kConfigurePidBinding = 0x5706,
 };
 
-// The row of the opcode table for one command.
+// One row for each command that there is a description of (commands.h).
 struct OpcodeInfo {
     Opcode opcode;
     std::string_view name;  // as the specification spells it
+    bool repeatable;        // see Traits
+    bool background;
 };
 
-// Every opcode with a name, ascending.
-extern const std::array<OpcodeInfo, 52> kOpcodes;
+// Ascending by opcode.
+std::span<const OpcodeInfo> opcodes();
+// Null for an opcode that there is no description of.
+const OpcodeInfo* find(Opcode opcode);
 
-// "Bind vPPB (5201h)"; "unknown command (9999h)" when the table does not have it.
+// "Bind vPPB (5201h)"; "unknown command (9999h)" when there is no such command.
 std::string to_string(Opcode opcode);
 // "Bind vPPB"; "unknown command".
 std::string_view name_of(Opcode opcode);

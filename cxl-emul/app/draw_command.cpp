@@ -28,11 +28,11 @@ int run_draw(const std::string& file) {
 
 void add_draw_command(CLI::App& app, std::function<int()>& chosen) {
     auto file = std::make_shared<std::string>();
-    CLI::App* command =
-        app.add_subcommand("draw", "Draw a topology file, as SVG on standard output");
+    CLI::App* command = app.add_subcommand("draw", "Draw a topology file, as SVG on standard output");
     command->add_option("FILE", *file, "Topology file (YAML)")->required();
-    command->footer("Example: draw config/topologies/sparse-pod.yaml > pod.svg\n"
-                    "`memtide topology --svg` draws the fabric of a manager.");
+    command->footer(
+        "Example: draw config/topologies/sparse-pod.yaml > pod.svg\n"
+        "`memtide topology --svg` draws the fabric of a manager.");
     command->callback([file, &chosen] { chosen = [file] { return run_draw(*file); }; });
 }
 

@@ -148,9 +148,9 @@ Result<> write_file(const std::string& path, const std::string& text) {
 void print_ready(const HostsOptions& typed, const FleetOptions& options, const Topology& topology,
                  const http::Server& control) {
     const std::size_t hosts = fleet_hosts(topology, options).size();
-    std::cout << fmt::format("{} host{}, {} switch{}; their agents ask {}\n", hosts,
-                             hosts == 1 ? "" : "s", topology.switches.size(),
-                             topology.switches.size() == 1 ? "" : "es", options.manager);
+    std::cout << fmt::format("{} host{}, {} switch{}; their agents ask {}\n", hosts, hosts == 1 ? "" : "s",
+                             topology.switches.size(), topology.switches.size() == 1 ? "" : "es",
+                             options.manager);
     if (!typed.control.empty()) {
         std::string address = typed.control;
         if (address.ends_with(":0")) address.replace(address.size() - 1, 1, std::to_string(control.port()));
@@ -234,8 +234,7 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     FleetOptions& fleet = options->fleet;
     CLI::App* command = app.add_subcommand(
         "hosts", "Run emulated hosts and the switches they hang on: scale and faults without QEMU");
-    command->add_option("--count", fleet.count, "How many hosts: host0, host1, ...")
-        ->check(from(1));
+    command->add_option("--count", fleet.count, "How many hosts: host0, host1, ...")->check(from(1));
     auto* const topology = command->add_option(
         "--topology", fleet.topology,
         "Or: the hosts, switches and devices of this topology file (they listen where --listen says)");
@@ -303,7 +302,8 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--control", options->control,
                         "Serve faults and what was seen here: 127.0.0.1:PORT or unix:/PATH");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
-    for (const char* shape : {"--count", "--switches", "--devices", "--kind", "--lds", "--ld-size", "--heads", "--vppbs"})
+    for (const char* shape :
+         {"--count", "--switches", "--devices", "--kind", "--lds", "--ld-size", "--heads", "--vppbs"})
         topology->excludes(command->get_option(shape));
     command->footer(
         "Examples:\n"

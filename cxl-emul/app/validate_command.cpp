@@ -42,7 +42,8 @@ void add_validate_command(CLI::App& app, std::function<int()>& chosen) {
         app.add_subcommand("validate", "Explain every mistake in topology files, and what to do about it");
     command->add_option("FILE", *files, "Topology files (YAML)")->required();
     command->footer(
-        "All mistakes are told at once, each as FILE:LINE:COLUMN with the line itself. A remark is no mistake.\n"
+        "All mistakes are told at once, each as FILE:LINE:COLUMN with the line itself. A remark is no "
+        "mistake.\n"
         "Exit code: 0 when all files are good, else 2.\n"
         "Examples:\n"
         "  validate my-rack.yaml\n"

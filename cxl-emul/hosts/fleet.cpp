@@ -97,8 +97,7 @@ Result<> Fleet::build(const Topology& topology) {
         order_.push_back(config.name);
         place.life = std::make_unique<SwitchLife>(executor_, config, hotplug, shared);
         for (const PortConfig& port : config.ports)
-            if (port.host && hosts_.contains(*port.host))
-                place.hosts.push_back(hosts_.at(*port.host).get());
+            if (port.host && hosts_.contains(*port.host)) place.hosts.push_back(hosts_.at(*port.host).get());
         for (std::size_t i = 0; i < config.devices.size(); ++i) {
             DevicePlace& device = devices_[config.devices[i].name];
             device.on.push_back(&place);

@@ -107,8 +107,7 @@ Result<Topology> plan_from_file(const FleetOptions& options) {
                             "hosts know only what a switch binds. `memtide rack up {0}` boots it",
                             options.topology, host.name.value));
     const std::vector<HostId> hosts = fleet_hosts(*topology, options);
-    if (hosts.empty())
-        return wrong(fmt::format("{}: no host has a virtual switch (vcss)", options.topology));
+    if (hosts.empty()) return wrong(fmt::format("{}: no host has a virtual switch (vcss)", options.topology));
     if (auto good = check_faults(options, hosts.size()); !good) return std::unexpected(good.error());
     for (std::size_t s = 0; s < topology->switches.size(); ++s) {
         SwitchConfig& config = topology->switches[s];

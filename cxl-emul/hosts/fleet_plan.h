@@ -44,11 +44,10 @@ struct FleetOptions {
     std::vector<std::pair<HostFault, double>> faults;  // each with the share of hosts that have it, 0 to 1
 };
 
-// Of a file: its switches with their devices. kInvalidArgument and kNotFound with its mistakes, and when its hosts
-// could not be emulated.
-// Else: hosts host0, host1, ... dealt out to switches switch0, switch1, ... one after the other, each with a
-// virtual switch of its own; the devices of switch N are dev-N-0, dev-N-1, ... kInvalidArgument with what is
-// wrong when there can be no such fleet.
+// Of a file: its switches with their devices. kInvalidArgument and kNotFound with its mistakes, and when its
+// hosts could not be emulated. Else: hosts host0, host1, ... dealt out to switches switch0, switch1, ... one
+// after the other, each with a virtual switch of its own; the devices of switch N are dev-N-0, dev-N-1, ...
+// kInvalidArgument with what is wrong when there can be no such fleet.
 Result<Topology> plan_fleet(const FleetOptions& options);
 
 // Those that have a virtual switch somewhere, in the order in which they are planned.

@@ -39,8 +39,8 @@ struct DirectDevice {
 
 // One end of a cable between two hosts: a network card in the guest, whose name and address its init sets.
 struct NetworkPort {
-    std::string name;    // of the interface in the guest
-    std::string socket;  // a unix socket that the cable is
+    std::string name;      // of the interface in the guest
+    std::string socket;    // a unix socket that the cable is
     bool listens = false;  // this end of it; the other one connects, and again when it is lost
     std::string mac;
     std::string address;  // "10.77.0.1/24"

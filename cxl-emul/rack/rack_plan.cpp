@@ -51,7 +51,9 @@ NetworkPort network_port(const Topology& topology, std::size_t number, const Hos
                          const std::string& hosts_folder) {
     const auto& network = topology.networks[number];
     const bool first = network.hosts[0] == host.name;
-    const auto address = [number](bool of_first) { return fmt::format("10.77.{}.{}", number, of_first ? 1 : 2); };
+    const auto address = [number](bool of_first) {
+        return fmt::format("10.77.{}.{}", number, of_first ? 1 : 2);
+    };
     NetworkPort port;
     port.name = network.name;
     port.socket = fmt::format("{}/{}/{}.net", hosts_folder, network.hosts[0].value, network.name);
@@ -71,9 +73,9 @@ Result<> plan_networks(const Topology& topology, const HostConfig& host, const s
             continue;
         auto port = network_port(topology, n, host, hosts_folder);
         if (port.socket.size() > kLongestSocketPath)
-            return fail(ErrorCode::kInvalidArgument,
-                        fmt::format("{} is too long for a unix socket; choose a shorter --run-dir",
-                                    port.socket));
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("{} is too long for a unix socket; choose a shorter --run-dir", port.socket));
         plan.networks.push_back(std::move(port));
     }
     return {};
@@ -92,7 +94,8 @@ std::string device_names(const Topology& topology) {
 Error no_such_device(const Topology& topology, const std::string& name) {
     for (const auto& host : topology.hosts) {
         const bool is_direct =
-            std::ranges::find(host.devices, DeviceId(name), &DirectDeviceConfig::name) != host.devices.end() ||
+            std::ranges::find(host.devices, DeviceId(name), &DirectDeviceConfig::name) !=
+                host.devices.end() ||
             std::ranges::find(host.heads, DeviceId(name), &DirectHeadConfig::device) != host.heads.end();
         if (is_direct)
             return {ErrorCode::kInvalidArgument,
@@ -125,7 +128,8 @@ Result<HostPlan> plan_host(const Topology& topology, const HostConfig& host, con
     plan.initramfs = settings.initramfs;
     plan.kernel_arguments = settings.kernel_arguments;
     plan.monitor_socket = folder + "/qmp.sock";
-    if (plan.monitor_socket.size() > kLongestSocketPath) plan.monitor_socket.clear();  // too long for a unix socket
+    if (plan.monitor_socket.size() > kLongestSocketPath)
+        plan.monitor_socket.clear();  // too long for a unix socket
     if (!settings.manager.empty()) plan.relay = {settings.program, "relay", settings.manager};
     std::vector<const SwitchConfig*> attached;
     for (const auto& in : topology.switches) {

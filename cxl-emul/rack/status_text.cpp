@@ -82,7 +82,8 @@ std::string status_text(const json::object& status, bool verbose) {
     }
     Table networks({"NETWORK", "BETWEEN"});
     for (const auto& network : objects(status, "networks"))
-        networks.add({text_of(network, "name"), fmt::format("{}", fmt::join(texts_of(network, "hosts"), " "))});
+        networks.add(
+            {text_of(network, "name"), fmt::format("{}", fmt::join(texts_of(network, "hosts"), " "))});
     if (!networks.empty()) out += "\n" + networks.text();
     return out;
 }

@@ -148,7 +148,8 @@ SwitchConfig read_switch(const YamlMap& map, std::size_t index) {
     for (const YamlValue& item : map.require("listen").list()) {
         auto endpoint = parse_endpoint(item.string());
         if (!endpoint)
-            item.reject(endpoint.error().message, "for example tcp://127.0.0.1:2650 or unix:///tmp/switch0.sock");
+            item.reject(endpoint.error().message,
+                        "for example tcp://127.0.0.1:2650 or unix:///tmp/switch0.sock");
         // As many as the file has, whatever they are.
         config.listen.push_back(endpoint ? *std::move(endpoint) : Endpoint());
     }

@@ -150,11 +150,10 @@ class Checker {
         if (!places_are_sound_ || !map.require("heads").is_sound()) return;
         for (unsigned head = 0; head < device.heads; ++head)
             if (!heads_.has(head_text(device.name, head)))
-                name.reject(
-                    fmt::format("no port has {}", head_text(device.name, head)),
-                    fmt::format("add {{id: N, device: {0}, head: {1}}} to the ports of a switch, or "
-                                "heads: [{{device: {0}, head: {1}}}] to a host",
-                                device.name.value, head));
+                name.reject(fmt::format("no port has {}", head_text(device.name, head)),
+                            fmt::format("add {{id: N, device: {0}, head: {1}}} to the ports of a switch, or "
+                                        "heads: [{{device: {0}, head: {1}}}] to a host",
+                                        device.name.value, head));
     }
 
     void check_listen(const YamlValue& listen, const SwitchConfig& config) {
@@ -240,9 +239,9 @@ class Checker {
         (at_a_port ? at_ports_ : at_hosts_).insert(device.name.value);
         // A switch carves LDs out of the device while hosts would keep what they got at power-on.
         if (at_ports_.contains(device.name.value) && at_hosts_.contains(device.name.value))
-            at.reject(fmt::format("device \"{}\" has heads at ports of switches, and in hosts",
-                                  device.name.value),
-                      "have all of them at switches, or all of them in hosts");
+            at.reject(
+                fmt::format("device \"{}\" has heads at ports of switches, and in hosts", device.name.value),
+                "have all of them at switches, or all of them in hosts");
         places_are_sound_ = places_are_sound_ && at.is_sound();
     }
 
@@ -260,8 +259,9 @@ class Checker {
             Names known;
             for (const DeviceConfig& one : topology_.multi_headed) known.insert(one.name.value);
             if (at.is_sound())
-                at.reject(fmt::format("there is no device \"{}\" under multi_headed_devices", head.device.value),
-                          advice_for(head.device.value, known, "there, or under devices of this host"));
+                at.reject(
+                    fmt::format("there is no device \"{}\" under multi_headed_devices", head.device.value),
+                    advice_for(head.device.value, known, "there, or under devices of this host"));
         }
     }
 
@@ -290,8 +290,8 @@ class Checker {
     static void remark_ports_without_vcs(const std::vector<YamlValue>& items, const SwitchConfig& config) {
         for (std::size_t i = 0; i < items.size(); ++i) {
             const PortConfig& port = config.ports[i];
-            if (!port.host || std::ranges::find(config.vcss, port.id, &VcsConfig::upstream_port) !=
-                                  config.vcss.end())
+            if (!port.host ||
+                std::ranges::find(config.vcss, port.id, &VcsConfig::upstream_port) != config.vcss.end())
                 continue;
             items[i].map().require("host").remark(
                 fmt::format("{} sees nothing behind port {}: it is the upstream port of no VCS",
@@ -324,9 +324,9 @@ class Checker {
             const YamlValue name = map.require("name");
             names.claim(network.name, name);
             if (network.name.size() > kLongestInterfaceName || network.name == "lo" || network.name == "eth0")
-                name.reject(fmt::format("\"{}\" cannot be the name of a network interface", network.name),
-                            fmt::format("1 to {} characters, and neither lo nor eth0: rdma0",
-                                        kLongestInterfaceName));
+                name.reject(
+                    fmt::format("\"{}\" cannot be the name of a network interface", network.name),
+                    fmt::format("1 to {} characters, and neither lo nor eth0: rdma0", kLongestInterfaceName));
             check_network_hosts(map.require("hosts"), network);
         }
     }
@@ -341,7 +341,8 @@ class Checker {
             const std::string& host = network.hosts[i].value;
             ends.claim(host, items[i]);
             attached_.insert(host);
-            if (items[i].is_sound() && (hosts_are_listed_ || topology_.hosts.empty()) && !host_names_.has(host))
+            if (items[i].is_sound() && (hosts_are_listed_ || topology_.hosts.empty()) &&
+                !host_names_.has(host))
                 items[i].reject(fmt::format("there is no host \"{}\" under hosts", host),
                                 advice_for(host, known_hosts_, "under hosts"));
         }
@@ -357,13 +358,13 @@ class Checker {
 
     // The smallest number that none of them has.
     template <typename Item>
-    static unsigned first_free(const std::vector<Item>& items, std::uint8_t Item::*id) {
+    static unsigned first_free(const std::vector<Item>& items, std::uint8_t Item::* id) {
         unsigned free = 0;
         while (std::ranges::find(items, free, id) != items.end()) ++free;
         return free;
     }
     template <typename Item>
-    static std::string free_id(const std::vector<Item>& items, std::uint8_t Item::*id) {
+    static std::string free_id(const std::vector<Item>& items, std::uint8_t Item::* id) {
         return fmt::format("{} is free", first_free(items, id));
     }
 

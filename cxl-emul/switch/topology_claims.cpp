@@ -15,8 +15,9 @@ void Claims::claim(const std::string& key, const YamlValue& at) {
 void SerialClaims::claim(SerialNumber first, std::uint64_t count, std::string owner, const YamlValue& at) {
     if (!at.is_sound()) return;
     if (first.value > UINT64_MAX - (count - 1)) {
-        at.reject("leaves no room for the serial numbers of the LDs, which follow it",
-                  fmt::format("end it in zeros, and at most at {}", format_serial({UINT64_MAX - (count - 1)})));
+        at.reject(
+            "leaves no room for the serial numbers of the LDs, which follow it",
+            fmt::format("end it in zeros, and at most at {}", format_serial({UINT64_MAX - (count - 1)})));
         return;
     }
     const Range range{first.value, first.value + count - 1, std::move(owner)};

@@ -16,9 +16,11 @@ constexpr std::size_t kLongestShownLine = 120;
 // The YAML library says what it misses, not what to write.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kSyntaxAdvice{{
     {"illegal map value", "a text with \": \" in it needs quotes, and keys of a map begin in one column"},
-    {"end of map not found", "lines of one map begin in one column; the line before may lack a quote or bracket"},
+    {"end of map not found",
+     "lines of one map begin in one column; the line before may lack a quote or bracket"},
     {"end of sequence not found", "items of one list begin in one column, each with \"- \""},
-    {"illegal block entry", "a } or ] is missing before this, or items of one list do not begin in one column"},
+    {"illegal block entry",
+     "a } or ] is missing before this, or items of one list do not begin in one column"},
     {"end of map flow not found", "a } is missing"},
     {"end of sequence flow not found", "a ] is missing"},
     {"a tab in the indentation", "put spaces in its place"},
@@ -91,9 +93,9 @@ std::string contents(const Topology& topology) {
             ++devices;
             sum += device.size;
         }
-    std::string text =
-        fmt::format("{}, {}, {} with {}", counted(topology.switches.size(), "switch"),
-                    counted(all_hosts(topology).size(), "host"), counted(devices, "device"), format_bytes(sum));
+    std::string text = fmt::format("{}, {}, {} with {}", counted(topology.switches.size(), "switch"),
+                                   counted(all_hosts(topology).size(), "host"), counted(devices, "device"),
+                                   format_bytes(sum));
     if (!topology.networks.empty()) text += ", " + counted(topology.networks.size(), "network");
     return text;
 }
@@ -136,7 +138,8 @@ std::string explain(const TopologyFindings& findings) {
     for (const YamlComplaint& one : findings.mistakes) text += block(findings, one, "") + "\n";
     for (const YamlComplaint& one : findings.remarks) text += block(findings, one, "remark: ") + "\n";
     const std::string file = printable(findings.file);
-    if (!findings.is_good()) return text + fmt::format("{}: {}\n", file, counted(findings.mistakes.size(), "mistake"));
+    if (!findings.is_good())
+        return text + fmt::format("{}: {}\n", file, counted(findings.mistakes.size(), "mistake"));
     return text + fmt::format("{}: ok: {}\n", file, contents(findings.topology));
 }
 

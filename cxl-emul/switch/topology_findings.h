@@ -30,8 +30,9 @@ TopologyFindings examine_topology(const std::string& path, const HostCheck& host
 // As examine_topology(), for text that is already there.
 TopologyFindings examine_topology_text(std::string text, std::string name, const HostCheck& host_check = {});
 
-// For people, as a compiler does it: a block for each mistake, with FILE:LINE:COLUMN, the line itself, what to do
-// and what the key means; then the remarks; at last one line with the sum. Nothing in it can steer a terminal.
+// For people, as a compiler does it: a block for each mistake, with FILE:LINE:COLUMN, the line itself, what
+// to do and what the key means; then the remarks; at last one line with the sum. Nothing in it can steer a
+// terminal.
 std::string explain(const TopologyFindings& findings);
 
 // What a key of a topology file means: of "switches.ports.id", say. Empty for what is no key of one.

@@ -9,11 +9,13 @@ namespace memtide::emul {
 namespace {
 
 constexpr std::string_view kMedia = "the folder of devices' memory, one sparse file each: /dev/shm (default)";
-constexpr std::string_view kSerial = "a PCIe serial number, 0x and up to 16 hexadecimal digits; LD n has it + 1 + n";
+constexpr std::string_view kSerial =
+    "a PCIe serial number, 0x and up to 16 hexadecimal digits; LD n has it + 1 + n";
 constexpr std::string_view kSize = "all memory of the device, a multiple of 256MiB";
 constexpr std::string_view kDeviceName = "what topology, media file and commands call the device: mld0";
 constexpr std::string_view kKind = "sld (one logical device) or mld (up to 16)";
-constexpr std::string_view kGranularity = "what an mld's LDs are multiples of: 256MiB (default), 512MiB or 1GiB";
+constexpr std::string_view kGranularity =
+    "what an mld's LDs are multiples of: 256MiB (default), 512MiB or 1GiB";
 constexpr std::string_view kLds = "the sizes of the LDs at power-on, 0 for none: [256MiB, 256MiB, 0]";
 constexpr std::string_view kTime = "emulated time that it takes, 0ms (default), 20ms, 2s";
 
@@ -22,7 +24,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 51> kKeys{{
     {"switches", "the list of switches; none when all devices are in hosts"},
     {"switches.name", "what managers and commands call the switch: switch0"},
     {"switches.serial", "the switch's PCIe serial number; there is a default for each switch of a file"},
-    {"switches.listen", "where managers connect: [tcp://127.0.0.1:2650] or [unix:///PATH], several if you like"},
+    {"switches.listen",
+     "where managers connect: [tcp://127.0.0.1:2650] or [unix:///PATH], several if you like"},
     {"switches.media", kMedia},
     {"switches.bind_time", kTime},
     {"switches.unbind_time", kTime},
@@ -52,7 +55,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 51> kKeys{{
     {"multi_headed_devices.heads", "how many heads the device has, 2 to 16"},
     {"multi_headed_devices.granularity", kGranularity},
     {"multi_headed_devices.lds", kLds},
-    {"multi_headed_devices.ld_heads", "the head that each LD belongs to, as many as there are LDs: [0, 0, 1, 1]"},
+    {"multi_headed_devices.ld_heads",
+     "the head that each LD belongs to, as many as there are LDs: [0, 0, 1, 1]"},
     {"multi_headed_devices.media", kMedia},
     {"hosts", "the list of QEMU hosts for `rack`; a file without it may name any hosts at ports"},
     {"hosts.name", "what commands, managers and the guest itself call the host: host0"},
@@ -74,7 +78,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 51> kKeys{{
 }  // namespace
 
 std::string_view meaning_of_key(std::string_view key_path) {
-    const auto* const found = std::ranges::find(kKeys, key_path, &std::pair<std::string_view, std::string_view>::first);
+    const auto* const found =
+        std::ranges::find(kKeys, key_path, &std::pair<std::string_view, std::string_view>::first);
     return found == kKeys.end() ? std::string_view() : found->second;
 }
 

@@ -20,12 +20,13 @@ diagram::Device drawn(const DeviceConfig& config) {
         return device;
     }
     for (std::size_t ld = 0; ld < config.lds.size(); ++ld)
-        device.lds.push_back({.name = std::to_string(ld),
-                              .size = config.lds[ld],
-                              .use = config.lds[ld] == Bytes{} ? diagram::LdUse::kEmpty : diagram::LdUse::kFree,
-                              .head = config.is_multi_headed() ? config.ld_heads[ld] : 0U,
-                              .host = {},
-                              .note = {}});
+        device.lds.push_back(
+            {.name = std::to_string(ld),
+             .size = config.lds[ld],
+             .use = config.lds[ld] == Bytes{} ? diagram::LdUse::kEmpty : diagram::LdUse::kFree,
+             .head = config.is_multi_headed() ? config.ld_heads[ld] : 0U,
+             .host = {},
+             .note = {}});
     return device;
 }
 

@@ -56,8 +56,10 @@ TEST(Picture, BindingsNameTheDeviceTheLdAndTheHost) {
 }
 
 TEST(Picture, AnswerOfAnotherKindDoesNotBreakIt) {
-    for (const char* text : {"{}", "null", R"({"hosts": [1], "switches": [{"ports": {}, "vcss": [null]}], "devices": [{"lds": [[]]}]})",
-                             R"({"devices": [{"name": 5, "head_count": 99999999999, "size": -1}]})"})
+    for (const char* text :
+         {"{}", "null",
+          R"({"hosts": [1], "switches": [{"ports": {}, "vcss": [null]}], "devices": [{"lds": [[]]}]})",
+          R"({"devices": [{"name": 5, "head_count": 99999999999, "size": -1}]})"})
         EXPECT_NO_THROW((void)picture_of_topology(boost::json::parse(text))) << text;
 }
 
@@ -71,8 +73,8 @@ TEST(Picture, OfAManagerIsSvgOnStandardOutput) {
 }
 
 TEST(Picture, OfAFileNeedsNoManager) {
-    const auto drawn = memtide("http://127.0.0.1:1", {"topology", "--svg", "--file",
-                                                      MEMTIDE_CONFIG "/topologies/sparse-pod.yaml"});
+    const auto drawn = memtide("http://127.0.0.1:1",
+                               {"topology", "--svg", "--file", MEMTIDE_CONFIG "/topologies/sparse-pod.yaml"});
     EXPECT_EQ(drawn.exit.code, 0) << drawn.standard_error;
     EXPECT_THAT(drawn.standard_output, HasSubstr(">mhd11<"));
 }

@@ -81,13 +81,14 @@ struct SetResponseMessageLimitResponse {
                            const SetResponseMessageLimitResponse&) = default;
 };
 
-using Identify = Command<Opcode::kIdentify, NoPayload, IdentifyResponse>;
-using BackgroundOperationStatus =
-    Command<Opcode::kBackgroundOperationStatus, NoPayload, BackgroundOperationStatusResponse>;
-using GetResponseMessageLimit = Command<Opcode::kGetResponseMessageLimit, NoPayload, ResponseMessageLimit>;
-using SetResponseMessageLimit =
-    Command<Opcode::kSetResponseMessageLimit, ResponseMessageLimit, SetResponseMessageLimitResponse>;
-using RequestAbortBackgroundOperation =
-    Command<Opcode::kRequestAbortBackgroundOperation, NoPayload, NoPayload>;
+using Identify = Command<Opcode::kIdentify, "Identify", NoPayload, IdentifyResponse, kRepeatable>;
+using BackgroundOperationStatus = Command<Opcode::kBackgroundOperationStatus, "Background Operation Status",
+                                          NoPayload, BackgroundOperationStatusResponse, kRepeatable>;
+using GetResponseMessageLimit = Command<Opcode::kGetResponseMessageLimit, "Get Response Message Limit",
+                                        NoPayload, ResponseMessageLimit, kRepeatable>;
+using SetResponseMessageLimit = Command<Opcode::kSetResponseMessageLimit, "Set Response Message Limit",
+                                        ResponseMessageLimit, SetResponseMessageLimitResponse, kRepeatable>;
+using RequestAbortBackgroundOperation = Command<Opcode::kRequestAbortBackgroundOperation,
+                                                "Request Abort Background Operation", NoPayload, NoPayload>;
 
 }  // namespace memtide::fmapi

@@ -106,6 +106,29 @@ struct ClearEventRecordsRequest {
     friend bool operator==(const ClearEventRecordsRequest&, const ClearEventRecordsRequest&) = default;
 };
 
+// How a log interrupts the host when it gets a record: bits of the settings.
+inline constexpr std::uint8_t kInterruptModeMask = 0x03;  // 0 not at all, 1 MSI or MSI-X, 2 firmware
+inline constexpr unsigned kInterruptMessageNumberShift =
+    4;  // above it: which message, as in the MSI capability
+
+// Response of Get Event Interrupt Policy and request of Set Event Interrupt Policy.
+struct EventInterruptPolicy {
+    std::uint8_t informational = 0;  // settings, as above
+    std::uint8_t warning = 0;
+    std::uint8_t failure = 0;
+    std::uint8_t fatal = 0;
+    std::uint8_t dynamic_capacity = 0;  // components older than CXL 3.0 do not have it
+
+    static constexpr std::string_view kName = "event interrupt policy";
+    static constexpr std::size_t kWireSize = 5;
+    static constexpr auto fields = std::tuple{
+        field("informational", &EventInterruptPolicy::informational),
+        field("warning", &EventInterruptPolicy::warning), field("failure", &EventInterruptPolicy::failure),
+        field("fatal", &EventInterruptPolicy::fatal),
+        optional_tail(field("dynamic_capacity", &EventInterruptPolicy::dynamic_capacity))};
+    friend bool operator==(const EventInterruptPolicy&, const EventInterruptPolicy&) = default;
+};
+
 // Which logs are notified of over MCTP when they get their first record: bits of bit_of(). Bit 15 is the end
 // of a background operation.
 struct MctpEventInterruptPolicy {
@@ -237,12 +260,21 @@ struct MldPortRecord {
     friend bool operator==(const MldPortRecord&, const MldPortRecord&) = default;
 };
 
-using GetEventRecords = Command<Opcode::kGetEventRecords, GetEventRecordsRequest, GetEventRecordsResponse>;
-using ClearEventRecords = Command<Opcode::kClearEventRecords, ClearEventRecordsRequest, NoPayload>;
+using GetEventRecords = Command<Opcode::kGetEventRecords, "Get Event Records", GetEventRecordsRequest,
+                                GetEventRecordsResponse, kRepeatable>;
+using ClearEventRecords =
+    Command<Opcode::kClearEventRecords, "Clear Event Records", ClearEventRecordsRequest, NoPayload>;
+using GetEventInterruptPolicy = Command<Opcode::kGetEventInterruptPolicy, "Get Event Interrupt Policy",
+                                        NoPayload, EventInterruptPolicy, kRepeatable>;
+using SetEventInterruptPolicy = Command<Opcode::kSetEventInterruptPolicy, "Set Event Interrupt Policy",
+                                        EventInterruptPolicy, NoPayload, kRepeatable>;
 using GetMctpEventInterruptPolicy =
-    Command<Opcode::kGetMctpEventInterruptPolicy, NoPayload, MctpEventInterruptPolicy>;
-using SetMctpEventInterruptPolicy = Command<Opcode::kSetMctpEventInterruptPolicy, MctpEventInterruptPolicy,
-                                            SetMctpEventInterruptPolicyResponse>;
-using EventNotification = Command<Opcode::kEventNotification, EventNotificationRequest, NoPayload>;
+    Command<Opcode::kGetMctpEventInterruptPolicy, "Get MCTP Event Interrupt Policy", NoPayload,
+            MctpEventInterruptPolicy, kRepeatable>;
+using SetMctpEventInterruptPolicy =
+    Command<Opcode::kSetMctpEventInterruptPolicy, "Set MCTP Event Interrupt Policy", MctpEventInterruptPolicy,
+            SetMctpEventInterruptPolicyResponse, kRepeatable>;
+using EventNotification =
+    Command<Opcode::kEventNotification, "Event Notification", EventNotificationRequest, NoPayload>;
 
 }  // namespace memtide::fmapi

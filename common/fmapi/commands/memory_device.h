@@ -113,8 +113,11 @@ struct GetHealthInfoResponse {
     }
 };
 
-using GetHealthInfo = Command<Opcode::kGetHealthInfo, NoPayload, GetHealthInfoResponse>;
-using IdentifyMemoryDevice = Command<Opcode::kIdentifyMemoryDevice, NoPayload, IdentifyMemoryDeviceResponse>;
-using Sanitize = Command<Opcode::kSanitize, NoPayload, NoPayload>;  // a background operation
+using GetHealthInfo =
+    Command<Opcode::kGetHealthInfo, "Get Health Info", NoPayload, GetHealthInfoResponse, kRepeatable>;
+using IdentifyMemoryDevice = Command<Opcode::kIdentifyMemoryDevice, "Identify Memory Device", NoPayload,
+                                     IdentifyMemoryDeviceResponse, kRepeatable>;
+using Sanitize = Command<Opcode::kSanitize, "Sanitize", NoPayload, NoPayload, kInBackground>;
+using SecureErase = Command<Opcode::kSecureErase, "Secure Erase", NoPayload, NoPayload, kInBackground>;
 
 }  // namespace memtide::fmapi

@@ -46,6 +46,71 @@ struct TunnelResponse {
     friend bool operator==(const TunnelResponse&, const TunnelResponse&) = default;
 };
 
+// A read or write of one dword of an LD's configuration space, by the switch in the FM's name.
+struct LdConfigRequest {
+    std::uint8_t port = 0;     // where the MLD is
+    std::uint32_t access = 0;  // as PpbConfigRequest::access
+    std::uint16_t ld = 0;
+    std::uint32_t write_data = 0;
+
+    static constexpr std::string_view kName = "Send LD CXL.io Configuration request";
+    static constexpr std::size_t kWireSize = 12;
+    static constexpr auto fields = std::tuple{
+        field("port", &LdConfigRequest::port), field24("access", &LdConfigRequest::access),
+        field("ld", &LdConfigRequest::ld), reserved(2), field("write_data", &LdConfigRequest::write_data)};
+    friend bool operator==(const LdConfigRequest&, const LdConfigRequest&) = default;
+};
+
+struct LdConfigResponse {
+    std::uint32_t read_data = 0;
+
+    static constexpr std::string_view kName = "Send LD CXL.io Configuration response";
+    static constexpr std::size_t kWireSize = 4;
+    static constexpr auto fields = std::tuple{field("read_data", &LdConfigResponse::read_data)};
+    friend bool operator==(const LdConfigResponse&, const LdConfigResponse&) = default;
+};
+
+// The largest read or write of LdMemoryRequest, in bytes (CXL 3.1, 7.6.7.3.3).
+inline constexpr std::uint16_t kMaxLdMemoryTransfer = 4096;
+
+// A read or write of an LD's memory-mapped registers, by the switch in the FM's name.
+struct LdMemoryRequest {
+    std::uint8_t port = 0;  // where the MLD is
+    // [11:0] reserved, [15:12] first and [19:16] last dword byte enable, [22:20] reserved, [23] 0 read, 1
+    // write
+    std::uint32_t access = 0;
+    std::uint16_t ld = 0;
+    std::uint16_t length = 0;  // bytes, of the read or write
+    std::uint64_t address = 0;
+    std::vector<std::uint8_t> write_data;
+
+    [[nodiscard]] constexpr bool is_write() const { return (access & kWrite) != 0; }
+    [[nodiscard]] std::size_t data_length() const { return is_write() ? length : 0; }
+    static constexpr std::uint32_t kWrite = 1u << 23;
+
+    static constexpr std::string_view kName = "Send LD CXL.io Memory request";
+    static constexpr std::size_t kWireSize = 16;
+    static constexpr auto fields =
+        std::tuple{field("port", &LdMemoryRequest::port),
+                   field24("access", &LdMemoryRequest::access),
+                   field("ld", &LdMemoryRequest::ld),
+                   field("length", &LdMemoryRequest::length),
+                   field("address", &LdMemoryRequest::address),
+                   list("write_data", &LdMemoryRequest::write_data, &LdMemoryRequest::data_length)};
+    friend bool operator==(const LdMemoryRequest&, const LdMemoryRequest&) = default;
+};
+
+struct LdMemoryResponse {
+    std::vector<std::uint8_t> read_data;
+
+    static constexpr std::string_view kName = "Send LD CXL.io Memory response";
+    static constexpr std::size_t kWireSize = 4;
+    static constexpr auto fields =
+        std::tuple{count<std::uint16_t>("return_size", &LdMemoryResponse::read_data), reserved(2),
+                   list<std::uint16_t>("read_data", &LdMemoryResponse::read_data)};
+    friend bool operator==(const LdMemoryResponse&, const LdMemoryResponse&) = default;
+};
+
 struct GetLdInfoResponse {
     std::uint64_t memory_size = 0;   // bytes, of the whole MLD
     std::uint16_t ld_count = 0;      // LDs that can exist
@@ -124,10 +189,16 @@ struct SetLdAllocationsPayload {
     friend bool operator==(const SetLdAllocationsPayload&, const SetLdAllocationsPayload&) = default;
 };
 
-using TunnelManagementCommand = Command<Opcode::kTunnelManagementCommand, TunnelRequest, TunnelResponse>;
-using GetLdInfo = Command<Opcode::kGetLdInfo, NoPayload, GetLdInfoResponse>;
-using GetLdAllocations =
-    Command<Opcode::kGetLdAllocations, GetLdAllocationsRequest, GetLdAllocationsResponse>;
-using SetLdAllocations = Command<Opcode::kSetLdAllocations, SetLdAllocationsPayload, SetLdAllocationsPayload>;
+using TunnelManagementCommand =
+    Command<Opcode::kTunnelManagementCommand, "Tunnel Management Command", TunnelRequest, TunnelResponse>;
+using SendLdConfigRequest = Command<Opcode::kSendLdConfigRequest, "Send LD CXL.io Configuration Request",
+                                    LdConfigRequest, LdConfigResponse>;
+using SendLdMemoryRequest =
+    Command<Opcode::kSendLdMemoryRequest, "Send LD CXL.io Memory Request", LdMemoryRequest, LdMemoryResponse>;
+using GetLdInfo = Command<Opcode::kGetLdInfo, "Get LD Info", NoPayload, GetLdInfoResponse, kRepeatable>;
+using GetLdAllocations = Command<Opcode::kGetLdAllocations, "Get LD Allocations", GetLdAllocationsRequest,
+                                 GetLdAllocationsResponse, kRepeatable>;
+using SetLdAllocations = Command<Opcode::kSetLdAllocations, "Set LD Allocations", SetLdAllocationsPayload,
+                                 SetLdAllocationsPayload, kRepeatable>;
 
 }  // namespace memtide::fmapi

@@ -92,8 +92,9 @@ struct GetHeadInfoResponse {
     friend bool operator==(const GetHeadInfoResponse&, const GetHeadInfoResponse&) = default;
 };
 
-using GetMultiHeadedInfo =
-    Command<Opcode::kGetMultiHeadedInfo, GetMultiHeadedInfoRequest, GetMultiHeadedInfoResponse>;
-using GetHeadInfo = Command<Opcode::kGetHeadInfo, GetHeadInfoRequest, GetHeadInfoResponse>;
+using GetMultiHeadedInfo = Command<Opcode::kGetMultiHeadedInfo, "Get Multi-Headed Info",
+                                   GetMultiHeadedInfoRequest, GetMultiHeadedInfoResponse, kRepeatable>;
+using GetHeadInfo =
+    Command<Opcode::kGetHeadInfo, "Get Head Info", GetHeadInfoRequest, GetHeadInfoResponse, kRepeatable>;
 
 }  // namespace memtide::fmapi

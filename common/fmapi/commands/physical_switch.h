@@ -190,10 +190,13 @@ struct PpbConfigResponse {
     friend bool operator==(const PpbConfigResponse&, const PpbConfigResponse&) = default;
 };
 
-using IdentifySwitchDevice = Command<Opcode::kIdentifySwitchDevice, NoPayload, IdentifySwitchDeviceResponse>;
-using GetPhysicalPortState =
-    Command<Opcode::kGetPhysicalPortState, GetPhysicalPortStateRequest, GetPhysicalPortStateResponse>;
-using PhysicalPortControl = Command<Opcode::kPhysicalPortControl, PhysicalPortControlRequest, NoPayload>;
-using SendPpbConfigRequest = Command<Opcode::kSendPpbConfigRequest, PpbConfigRequest, PpbConfigResponse>;
+using IdentifySwitchDevice = Command<Opcode::kIdentifySwitchDevice, "Identify Switch Device", NoPayload,
+                                     IdentifySwitchDeviceResponse, kRepeatable>;
+using GetPhysicalPortState = Command<Opcode::kGetPhysicalPortState, "Get Physical Port State",
+                                     GetPhysicalPortStateRequest, GetPhysicalPortStateResponse, kRepeatable>;
+using PhysicalPortControl =
+    Command<Opcode::kPhysicalPortControl, "Physical Port Control", PhysicalPortControlRequest, NoPayload>;
+using SendPpbConfigRequest = Command<Opcode::kSendPpbConfigRequest, "Send PPB CXL.io Configuration Request",
+                                     PpbConfigRequest, PpbConfigResponse>;
 
 }  // namespace memtide::fmapi

@@ -145,10 +145,11 @@ struct GenerateAerEventRequest {
     friend bool operator==(const GenerateAerEventRequest&, const GenerateAerEventRequest&) = default;
 };
 
-using GetVirtualSwitchInfo =
-    Command<Opcode::kGetVirtualSwitchInfo, GetVirtualSwitchInfoRequest, GetVirtualSwitchInfoResponse>;
-using BindVppb = Command<Opcode::kBindVppb, BindVppbRequest, NoPayload>;        // a background operation
-using UnbindVppb = Command<Opcode::kUnbindVppb, UnbindVppbRequest, NoPayload>;  // a background operation
-using GenerateAerEvent = Command<Opcode::kGenerateAerEvent, GenerateAerEventRequest, NoPayload>;
+using GetVirtualSwitchInfo = Command<Opcode::kGetVirtualSwitchInfo, "Get Virtual CXL Switch Info",
+                                     GetVirtualSwitchInfoRequest, GetVirtualSwitchInfoResponse, kRepeatable>;
+using BindVppb = Command<Opcode::kBindVppb, "Bind vPPB", BindVppbRequest, NoPayload, kInBackground>;
+using UnbindVppb = Command<Opcode::kUnbindVppb, "Unbind vPPB", UnbindVppbRequest, NoPayload, kInBackground>;
+using GenerateAerEvent =
+    Command<Opcode::kGenerateAerEvent, "Generate AER Event", GenerateAerEventRequest, NoPayload>;
 
 }  // namespace memtide::fmapi

@@ -6,8 +6,8 @@
 
 namespace memtide::diagram::test {
 
-// hosts host0, ... each with a port at every one of switches switch0, ...; each switch has a device dev0, ... of
-// its own with four LDs; LD h of each is bound at vPPB 0 of host h.
+// hosts host0, ... each with a port at every one of switches switch0, ...; each switch has a device dev0, ...
+// of its own with four LDs; LD h of each is bound at vPPB 0 of host h.
 inline Fabric fabric_of(unsigned hosts, unsigned switches) {
     Fabric fabric;
     fabric.title = "test";

@@ -28,7 +28,8 @@ void expect_tidy(const Fabric& fabric) {
         EXPECT_GE(boxes[i].x, 0);
         EXPECT_LE(boxes[i].right(), layout.width);
         EXPECT_LE(boxes[i].bottom(), layout.height);
-        for (std::size_t j = i + 1; j < boxes.size(); ++j) EXPECT_FALSE(overlap(boxes[i], boxes[j])) << i << " " << j;
+        for (std::size_t j = i + 1; j < boxes.size(); ++j)
+            EXPECT_FALSE(overlap(boxes[i], boxes[j])) << i << " " << j;
     }
     for (const SwitchPlace& place : layout.switches)
         for (std::size_t i = 0; i < place.lanes.size(); ++i) {
@@ -42,7 +43,8 @@ void expect_tidy(const Fabric& fabric) {
             EXPECT_GE(place.lds[i].x, place.box.x);
             EXPECT_LE(place.lds[i].right(), place.box.right());
             EXPECT_LE(place.lds[i].bottom(), place.box.bottom());
-            for (std::size_t j = i + 1; j < place.lds.size(); ++j) EXPECT_FALSE(overlap(place.lds[i], place.lds[j]));
+            for (std::size_t j = i + 1; j < place.lds.size(); ++j)
+                EXPECT_FALSE(overlap(place.lds[i], place.lds[j]));
         }
 }
 

@@ -41,7 +41,8 @@ TEST(DiagramSvg, IsAnXmlDocumentWithEverythingNamed) {
 TEST(DiagramSvg, WhatIsBoundHasTheColourOfItsHost) {
     const Fabric fabric = test::fabric_of(2, 1);
     const std::string svg = to_svg(fabric);
-    // The LD, the vPPB, the host's box and, along the binding, three lines; the legend shows the first host's.
+    // The LD, the vPPB, the host's box and, along the binding, three lines; the legend shows the first
+    // host's.
     EXPECT_GE(count(svg, "stroke=\"" + host_colour(1) + "\""), 5U);
     EXPECT_THAT(svg, HasSubstr("dev0 LD 1: 256MiB, bound to host1"));
     EXPECT_THAT(svg, HasSubstr("bound, in the colour of its host"));
@@ -77,7 +78,8 @@ TEST(DiagramSvg, LinkThatIsDownAndSwitchThatIsAwayAreRed) {
 
 TEST(DiagramSvg, NetworkIsALineBetweenItsHosts) {
     Fabric fabric = test::fabric_of(2, 1);
-    fabric.networks = {{"rdma0", {"host0", "host1"}}, {"rdma1", {"host0", "host1"}}, {"lost", {"host0", "host9"}}};
+    fabric.networks = {
+        {"rdma0", {"host0", "host1"}}, {"rdma1", {"host0", "host1"}}, {"lost", {"host0", "host9"}}};
     const std::string svg = to_svg(fabric);
     EXPECT_THAT(svg, HasSubstr("rdma0 (RDMA)"));
     EXPECT_THAT(svg, HasSubstr("rdma1 (RDMA)"));

@@ -49,17 +49,32 @@ TEST(Codec, TrailingBytesAreTolerated) {
     });
 }
 
-// The name that an error must have when only the first `cut` bytes are there: of the fixed field that the cut
-// goes through, or of the list when it comes behind them all.
+TEST(Codec, TrailingBytesAreKeptForThoseWhoAsk) {
+    for_each_sample([]<typename T>(const T& sample) {
+        const auto whole = encode(sample);
+        auto longer = whole;
+        longer.insert(longer.end(), {std::byte{1}, std::byte{2}});
+        const auto decoded = decode_keeping<T>(longer);
+        ASSERT_TRUE(decoded) << decoded.error().message;
+        EXPECT_EQ(decoded->payload, sample) << T::kName;
+        EXPECT_EQ(decoded->trailing, (std::vector{std::byte{1}, std::byte{2}})) << T::kName;
+        EXPECT_TRUE(decode_keeping<T>(whole)->trailing.empty()) << T::kName;
+    });
+}
+
+// The name that an error must have when only the first `cut` of `size` bytes are there: of the fixed field
+// that the cut goes through, or of the list. What stands behind the list is behind its elements, too.
 template <typename T>
-const FieldDescription* field_at(const std::vector<FieldDescription>& rows, std::size_t cut) {
-    for (const auto& row : rows)
-        if (!row.is_list && row.name.find("[].") == std::string::npos && cut >= row.offset &&
-            cut < row.offset + row.width)
-            return &row;
-    for (const auto& row : rows)
-        if (row.is_list) return &row;
-    return nullptr;
+const FieldDescription* field_at(const std::vector<FieldDescription>& rows, std::size_t cut,
+                                 std::size_t size) {
+    const FieldDescription* list = nullptr;
+    for (const auto& row : rows) {
+        if (row.is_list && list == nullptr) list = &row;
+        if (row.is_list || row.name.find("[].") != std::string::npos) continue;
+        const std::size_t offset = row.offset + (list != nullptr ? size - T::kWireSize : 0);
+        if (cut >= offset && cut < offset + row.width) return &row;
+    }
+    return list;
 }
 
 TEST(Codec, EveryTruncationIsRefusedWithTheNameOfTheMissingField) {
@@ -67,7 +82,7 @@ TEST(Codec, EveryTruncationIsRefusedWithTheNameOfTheMissingField) {
         const auto whole = encode(sample);
         const auto rows = describe<T>();
         for (std::size_t cut = 0; cut < whole.size(); ++cut) {
-            const FieldDescription* missing = field_at<T>(rows, cut);
+            const FieldDescription* missing = field_at<T>(rows, cut, whole.size());
             ASSERT_NE(missing, nullptr);
             const auto decoded = decode<T>(std::span(whole).first(cut));
             if (missing->optional_tail && cut == missing->offset) {

@@ -171,5 +171,128 @@ TEST(GoldenBytes, ResponseMessageLimitIsOneByte) {
     expect_golden(SetResponseMessageLimitResponse{10}, "0a");
 }
 
+TEST(GoldenBytes, EventInterruptPolicyIsFiveBytesAndFourOfOlderComponents) {
+    expect_golden(EventInterruptPolicy{0x01, 0x11, 0x02, 0x21, 0x31}, "01 11 02 21 31");
+    const auto older = decode<EventInterruptPolicy>(bytes("01 11 02 21"));
+    ASSERT_TRUE(older);
+    EXPECT_EQ(older->dynamic_capacity, 0);
+}
+
+TEST(GoldenBytes, DomainValidationIsAStateOrAUuid) {
+    expect_golden(DomainValidationStateResponse{DomainValidationState::kSet}, "01");
+    expect_golden(DomainValidationVcsRequest{3}, "03");
+    expect_golden(DomainValidationSecret{{0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,
+                                          0x1b, 0x1c, 0x1d, 0x1e, 0x1f}},
+                  "10 11 12 13 14 15 16 17 18 19 1a 1b 1c 1d 1e 1f");
+}
+
+TEST(GoldenBytes, RequestsToAnLdNameItBehindTheRegister) {
+    expect_golden(LdConfigRequest{2, PpbConfigRequest::make_access(0x104, true), 0x0102, 0xdeadbeef},
+                  "02 41 f0 80 02 01 00 00 ef be ad de");
+    expect_golden(LdConfigResponse{0x01020304}, "04 03 02 01");
+    expect_golden(LdMemoryRequest{2, 0x1f000, 0x0102, 8, 0x1122334455667788, {}},
+                  "02 00 f0 01 02 01 08 00 88 77 66 55 44 33 22 11");
+    expect_golden(LdMemoryRequest{2, LdMemoryRequest::kWrite | 0x1f000, 1, 4, 0x1000, {9, 8, 7, 6}},
+                  "02 00 f0 81 01 00 04 00 00 10 00 00 00 00 00 00 09 08 07 06");
+    expect_golden(LdMemoryResponse{{1, 2, 3}}, "03 00 00 00 01 02 03");
+}
+
+TEST(GoldenBytes, QosControlIsSevenBytes) {
+    expect_golden(QosControl{0x03, 10, 25, 8, 0x0102, 64}, "03 0a 19 08 02 01 40");
+    expect_golden(GetQosStatusResponse{99}, "63");
+    expect_golden(QosFractionsRequest{4, 1}, "04 01");
+    expect_golden(QosFractions{1, {0x80, 0x40}}, "02 01 80 40");
+}
+
+TEST(GoldenBytes, DcdInfoIsEightyFourBytes) {
+    GetDcdInfoResponse info{.hosts = 4,
+                            .regions = 2,
+                            .selection_policies = 0x000f,
+                            .removal_policies = 0x0003,
+                            .sanitize_mask = 0x81,
+                            .total_capacity = 0x0108};
+    info.block_sizes[0] = 0x200000;
+    info.block_sizes[7] = 0x40;
+    const auto encoded = encode(info);
+    EXPECT_EQ(encoded.size(), 84U);
+    std::string golden =
+        "04 02 00 00 0f 00 00 00 03 00 81 00 08 01 00 00 00 00 00 00 00 00 20 00 00 00 00 00";
+    for (int i = 0; i < 48; ++i) golden += " 00";
+    golden += " 40 00 00 00 00 00 00 00";
+    expect_golden(info, golden);
+}
+
+TEST(GoldenBytes, DcRegionsAreFortyBytesBetweenAHeaderAndFourCounts) {
+    const std::string region =
+        "00 00 00 10 00 00 00 00 02 00 00 00 00 00 00 00 00 00 00 20 00 00 00 00 00 00 20 00 00 00 00 00 ";
+    expect_golden(GetHostDcRegionConfigurationRequest{0x0102, 8, 1}, "02 01 08 01");
+    expect_golden(
+        GetHostDcRegionConfigurationResponse{
+            .host = 0x0102,
+            .available_regions = 2,
+            .regions = {DcRegionConfiguration{0x10000000, 2, 0x20000000, 0x200000, 0x80, 1}},
+            .supported_extents = 16,
+            .available_extents = 15,
+            .supported_tags = 8,
+            .available_tags = 7},
+        "02 01 02 01 " + region + "80 00 00 00 01 00 00 00 10 00 00 00 0f 00 00 00 08 00 00 00 07 00 00 00");
+    expect_golden(SetDcRegionConfigurationRequest{3, 0x200000, 1},
+                  "03 00 00 00 00 00 20 00 00 00 00 00 01 00 00 00");
+    expect_golden(GetDynamicCapacityConfigurationRequest{8, 1}, "08 01");
+    expect_golden(GetDynamicCapacityConfigurationResponse{.available_regions = 2,
+                                                          .regions = {HostDcRegion{0x10000000, 2, 0x20000000,
+                                                                                   0x200000, 0x0a0b, 1}},
+                                                          .supported_extents = 16,
+                                                          .available_extents = 15,
+                                                          .supported_tags = 8,
+                                                          .available_tags = 7},
+                  "02 01 00 00 00 00 00 00 " + region +
+                      "0b 0a 00 00 01 00 00 00 10 00 00 00 0f 00 00 00 08 00 00 00 07 00 00 00");
+}
+
+TEST(GoldenBytes, DcExtentsAreFortyBytes) {
+    const std::string tag = "10 0f 0e 0d 0c 0b 0a 09 08 07 06 05 04 03 02 01 ";
+    const std::string extent =
+        "00 00 00 10 00 00 00 00 00 00 20 00 00 00 00 00 " + tag + "02 01 00 00 00 00 00 00";
+    const DcExtent value{0x10000000, 0x200000, test::kSomeTag, 0x0102};
+    expect_golden(GetDcRegionExtentListsRequest{1, 100, 2}, "01 00 00 00 64 00 00 00 02 00 00 00");
+    expect_golden(GetDcRegionExtentListsResponse{1, 2, {value}, 4, 9},
+                  "01 00 00 00 02 00 00 00 01 00 00 00 04 00 00 00 09 00 00 00 00 00 00 00 " + extent);
+    expect_golden(
+        InitiateDynamicCapacityAddRequest{1, DcSelection::kContiguous, 2, 0x200000, test::kSomeTag, {}},
+        "01 00 01 02 00 00 20 00 00 00 00 00 " + tag + "00 00 00 00");
+    expect_golden(InitiateDynamicCapacityReleaseRequest{1, 0x31, 0x200000, test::kSomeTag, {value}},
+                  "01 00 31 00 00 00 20 00 00 00 00 00 " + tag + "01 00 00 00 " + extent);
+    expect_golden(GetDynamicCapacityExtentListRequest{100, 2}, "64 00 00 00 02 00 00 00");
+    expect_golden(GetDynamicCapacityExtentListResponse{{value}, 3, 9},
+                  "01 00 00 00 03 00 00 00 09 00 00 00 00 00 00 00 " + extent);
+    expect_golden(
+        UpdatedDcExtents{{{0x10000000, 0x200000}}, 1},
+        "01 00 00 00 01 00 00 00 00 00 00 10 00 00 00 00 00 00 20 00 00 00 00 00 00 00 00 00 00 00 00 00");
+    expect_golden(DcReferenceRequest{test::kSomeTag}, tag.substr(0, tag.size() - 1));
+}
+
+TEST(GoldenBytes, TagsHaveTwoBitmapsOfHosts) {
+    expect_golden(DynamicCapacityListTagsRequest{1, 2}, "01 00 00 00 02 00 00 00");
+    std::string golden = "07 00 00 00 03 00 00 00 01 00 00 00 03 00 00 00 ";
+    golden += "10 0f 0e 0d 0c 0b 0a 09 08 07 06 05 04 03 02 01 01 00 00 00 02";
+    for (int i = 1; i < 32; ++i) golden += " 00";
+    golden += " 04";
+    for (int i = 1; i < 32; ++i) golden += " 00";
+    expect_golden(DynamicCapacityListTagsResponse{7, 3, {DcTagInformation{test::kSomeTag, 1, {2}, {4}}}, 3},
+                  golden);
+}
+
+TEST(GoldenBytes, PbrSwitchesNameTwelveBitPids) {
+    expect_golden(IdentifyPbrSwitchResponse{0x0105, 1, 2, kRandomRouting},
+                  "05 01 00 00 00 00 00 00 01 02 00 01");
+    expect_golden(GetPidBindingRequest{1, 2}, "01 02");
+    const std::string cost = "e8 03 00 00 00 00 00 00 96 00 40 00 00 00 00 00 00 00 90 01";
+    expect_golden(GetPidBindingResponse{0x123, RouteCost{1000, 150, 64, 400}}, "23 01 00 00 " + cost);
+    expect_golden(
+        ConfigurePidBindingRequest{PidBindingOperation::kUnbind, 1, 2, 0x123, RouteCost{1000, 150, 64, 400}},
+        "01 01 02 00 23 01 00 00 " + cost);
+}
+
 }  // namespace
 }  // namespace memtide::fmapi

@@ -47,6 +47,12 @@ inline IdBitmap ids(std::initializer_list<std::uint8_t> set) {
     return bitmap;
 }
 
+inline constexpr DcTag kSomeTag{16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1};
+inline DcExtent dc_extent(std::uint64_t dpa) {
+    return {.dpa = dpa, .length = 0x1000, .tag = kSomeTag, .shared_sequence = 0x0102};
+}
+inline DcRegionConfiguration dc_region(std::uint64_t base) { return {base, 1, 0x200000, 0x1000, 0x80, 1}; }
+
 // A tuple, so that a test can visit them; a payload that several commands share is there once.
 inline auto all_samples() {
     return std::tuple{
@@ -114,6 +120,61 @@ inline auto all_samples() {
         GetMultiHeadedInfoResponse{4, 2, 1, {0, 1, kNoHead}},
         GetHeadInfoRequest{0, 2},
         GetHeadInfoResponse{{HeadInfo{0, 16, 8, 0x1f, 5, 4, 4, 3, 1}, HeadInfo{.port_number = 7}}},
+        EventInterruptPolicy{0x11, 0x21, 0x02, 0x31, 0x41},
+        DomainValidationStateResponse{DomainValidationState::kSet},
+        DomainValidationSecret{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+        DomainValidationVcsRequest{3},
+        LdConfigRequest{2, PpbConfigRequest::make_access(0x10, true), 5, 0xcafe},
+        LdConfigResponse{0x01020304},
+        LdMemoryRequest{2, LdMemoryRequest::kWrite | 0xff000, 5, 3, 0x1000, {7, 8, 9}},
+        LdMemoryResponse{{1, 2, 3, 4}},
+        QosControl{3, 10, 25, 8, 0x0102, 64},
+        GetQosStatusResponse{42},
+        QosFractionsRequest{4, 1},
+        QosFractions{1, {128, 64, 32}},
+        GetDcdInfoResponse{.hosts = 4,
+                           .regions = 2,
+                           .selection_policies = 0xf,
+                           .removal_policies = 3,
+                           .sanitize_mask = 1,
+                           .total_capacity = 8,
+                           .block_sizes = {1, 2, 3, 4, 5, 6, 7, 8}},
+        GetHostDcRegionConfigurationRequest{1, 8, 0},
+        GetHostDcRegionConfigurationResponse{.host = 1,
+                                             .available_regions = 2,
+                                             .regions = {dc_region(0), dc_region(0x10000000)},
+                                             .supported_extents = 512,
+                                             .available_extents = 500,
+                                             .supported_tags = 64,
+                                             .available_tags = 63},
+        SetDcRegionConfigurationRequest{1, 0x200000, 1},
+        GetDcRegionExtentListsRequest{1, 100, 2},
+        GetDcRegionExtentListsResponse{1, 2, {dc_extent(0x1000), dc_extent(0x2000)}, 4, 9},
+        InitiateDynamicCapacityAddRequest{1, DcSelection::kPrescriptive, 2, 0x3000, kSomeTag, {dc_extent(0)}},
+        InitiateDynamicCapacityReleaseRequest{
+            1,
+            static_cast<std::uint8_t>(DcRemoval::kPrescriptive) | kDcForcedRemoval,
+            0x1000,
+            kSomeTag,
+            {dc_extent(0)}},
+        DcReferenceRequest{kSomeTag},
+        DynamicCapacityListTagsRequest{1, 2},
+        DynamicCapacityListTagsResponse{7, 3, {DcTagInformation{kSomeTag, 1, {2}, {4}}}, 3},
+        GetDynamicCapacityConfigurationRequest{2, 1},
+        GetDynamicCapacityConfigurationResponse{
+            .available_regions = 2,
+            .regions = {HostDcRegion{0x10000000, 1, 0x200000, 0x1000, 7, 1}},
+            .supported_extents = 512,
+            .available_extents = 500,
+            .supported_tags = 64,
+            .available_tags = 63},
+        GetDynamicCapacityExtentListRequest{100, 2},
+        GetDynamicCapacityExtentListResponse{{dc_extent(0x1000)}, 3, 9},
+        UpdatedDcExtents{{{0x1000, 0x2000}, {0x4000, 0x1000}}, kDcMoreExtents},
+        IdentifyPbrSwitchResponse{5, 1, 2, kRandomRouting},
+        GetPidBindingRequest{1, 2},
+        GetPidBindingResponse{0x123, RouteCost{1000, 150, 64, 400}},
+        ConfigurePidBindingRequest{PidBindingOperation::kUnbind, 1, 2, 0x123, RouteCost{1000, 150, 64, 400}},
     };
 }
 

@@ -93,14 +93,16 @@ TEST(CommandLine, ManagerIsReachedThroughTheRelayAndNothingElse) {
 
 TEST(CommandLine, NetworkIsACardOnAUnixSocketThatOneEndListensAt) {
     auto plan = small_plan();
-    plan.networks = {{"rdma0", "/r/hosts/a,b/rdma0.net", true, "52:54:4d:54:00:01", "10.77.0.1/24", "host1",
-                      "10.77.0.2"}};
+    plan.networks = {
+        {"rdma0", "/r/hosts/a,b/rdma0.net", true, "52:54:4d:54:00:01", "10.77.0.1/24", "host1", "10.77.0.2"}};
     const auto one = lines(plan);
-    EXPECT_THAT(one, HasSubstr("-netdev stream,id=rdma0,server=on,addr.type=unix,addr.path=/r/hosts/a,,b/rdma0.net\n"
-                               "-device virtio-net-pci,netdev=rdma0,mac=52:54:4d:54:00:01,romfile=,"));
+    EXPECT_THAT(
+        one, HasSubstr("-netdev stream,id=rdma0,server=on,addr.type=unix,addr.path=/r/hosts/a,,b/rdma0.net\n"
+                       "-device virtio-net-pci,netdev=rdma0,mac=52:54:4d:54:00:01,romfile=,"));
     EXPECT_THAT(one, HasSubstr(" memtide.rdma=rdma0,52:54:4d:54:00:01,10.77.0.1/24,host1,10.77.0.2\n"));
     plan.networks[0].listens = false;
-    EXPECT_THAT(lines(plan), HasSubstr("-netdev stream,id=rdma0,server=off,reconnect-ms=500,addr.type=unix,"));
+    EXPECT_THAT(lines(plan),
+                HasSubstr("-netdev stream,id=rdma0,server=off,reconnect-ms=500,addr.type=unix,"));
 }
 
 TEST(CommandLine, KvmUsesTheHostsProcessor) {

@@ -117,10 +117,11 @@ TEST_F(RackFaults, NetworkCarriesRdmaBetweenTheHosts) {
     if (std::system("command -v ib_read_lat >/dev/null 2>&1") != 0)
         GTEST_SKIP() << "perftest and ibverbs-providers are not installed; run scripts/setup";
     // One-sided reads: host0 reads the memory of host1 by its rkey.
-    std::thread server([] { rack().exec("host1", {"timeout", "60", "ib_read_lat", "-d", "rxe0", "-x", "1", "-n", "5"}); });
-    const auto read = rack().exec(
-        "host0", {"sh", "-c",
-                  "for i in $(seq 50); do ib_read_lat -d rxe0 -x 1 -n 5 -s 4096 host1 && exit 0; sleep 0.3; done; exit 1"});
+    std::thread server(
+        [] { rack().exec("host1", {"timeout", "60", "ib_read_lat", "-d", "rxe0", "-x", "1", "-n", "5"}); });
+    const auto read = rack().exec("host0", {"sh", "-c",
+                                            "for i in $(seq 50); do ib_read_lat -d rxe0 -x 1 -n 5 -s 4096 "
+                                            "host1 && exit 0; sleep 0.3; done; exit 1"});
     server.join();
     EXPECT_EQ(read.exit.code, 0) << read.standard_error;
     EXPECT_THAT(read.standard_output, HasSubstr("4096"));

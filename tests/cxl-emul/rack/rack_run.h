@@ -13,8 +13,8 @@ namespace memtide::emul {
 
 struct RackRunOptions {
     int hosts = 1;
-    bool network = false;     // an RDMA network "rdma0" between host0 and host1
-    std::string manager;  // for --manager
+    bool network = false;  // an RDMA network "rdma0" between host0 and host1
+    std::string manager;   // for --manager
 };
 
 // A rack of one switch with an MLD of four LDs (256 MiB each, two of them allocated) and some QEMU hosts,

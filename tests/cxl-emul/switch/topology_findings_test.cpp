@@ -45,26 +45,26 @@ TEST(TopologyFindings, MistakeComesWithItsLineWhatToDoAndWhatTheKeyMeans) {
 }
 
 TEST(TopologyFindings, MistakesOfEveryKindAreToldAtOnce) {
-    const TopologyFindings findings = of({{"bind_time: 0ms", "bind_tim: 0ms"},           // unknown key
+    const TopologyFindings findings = of({{"bind_time: 0ms", "bind_tim: 0ms"},              // unknown key
                                           {"{id: 1, host: host1}", "{id: 1, host: hst1}"},  // no such host
-                                          {"{id: 4}", "{id: 255}"},                        // out of range
+                                          {"{id: 4}", "{id: 255}"},                         // out of range
                                           {"{id: 1, upstream_port: 1, vppbs: 4}", "{id: 1, vppbs: 4}"},
                                           {"granularity: 256MiB", "granularity: 300MiB"},
                                           {"serial: 0x50", "serial: 0x4d54000100000001"}});
     std::vector<std::string> messages;
     for (const YamlComplaint& one : findings.mistakes) messages.push_back(one.message);
-    EXPECT_THAT(messages,
-                testing::ElementsAre(HasSubstr("unknown key \"bind_tim\""), HasSubstr("no host \"hst1\""),
-                                     HasSubstr("from 0 to 254"), "missing \"upstream_port\"",
-                                     HasSubstr("granularity must be"), HasSubstr("meet those of device mld0")));
+    EXPECT_THAT(messages, testing::ElementsAre(HasSubstr("unknown key \"bind_tim\""),
+                                               HasSubstr("no host \"hst1\""), HasSubstr("from 0 to 254"),
+                                               "missing \"upstream_port\"", HasSubstr("granularity must be"),
+                                               HasSubstr("meet those of device mld0")));
     EXPECT_THAT(explain(findings), HasSubstr("rack.yaml: 6 mistakes\n"));
     EXPECT_THAT(explain(findings), HasSubstr("did you mean host1?"));
     EXPECT_THAT(explain(findings), HasSubstr("0x4d54000200000000 and what follows is free"));
 }
 
 TEST(TopologyFindings, OneMistakeIsNotToldTwice) {
-    // What hangs on a wrong value is not judged by its default: not the LDs by a wrong size, not ports by a wrong
-    // list of devices, not the keys of a device by a wrong kind.
+    // What hangs on a wrong value is not judged by its default: not the LDs by a wrong size, not ports by a
+    // wrong list of devices, not the keys of a device by a wrong kind.
     for (const auto& [what, by] : std::vector<std::pair<std::string, std::string>>{
              {"size: 1GiB", "size: 1000MiB"},
              {"size: 1GiB", "size: large"},
@@ -98,7 +98,8 @@ TEST(TopologyFindings, EveryMistakeSaysWhatToDo) {
              {"name: host1", "name: host0"},
              {"cpus: 2", "cpu: 2"}}) {
         const std::string text = said({{what, by}});
-        EXPECT_TRUE(text.find("     do: ") != std::string::npos || text.find("    key: ") != std::string::npos)
+        EXPECT_TRUE(text.find("     do: ") != std::string::npos ||
+                    text.find("    key: ") != std::string::npos)
             << text;
     }
 }
@@ -108,7 +109,8 @@ TEST(TopologyFindings, WhatIsNoYamlIsShownWithTheLine) {
     EXPECT_THAT(text, HasSubstr("rack.yaml:17:7: illegal block entry\n     17 |       - {id: 0, "));
     EXPECT_THAT(text, HasSubstr("     do: a } or ] is missing before this"));
     EXPECT_THAT(said({{"    ports:", "\tports:"}}), HasSubstr("put spaces in its place"));
-    EXPECT_THAT(explain(examine_topology_text("- a\n- b\n", "x", {})), HasSubstr("x:1:1: the file must be a map"));
+    EXPECT_THAT(explain(examine_topology_text("- a\n- b\n", "x", {})),
+                HasSubstr("x:1:1: the file must be a map"));
 }
 
 TEST(TopologyFindings, FileThatCannotBeReadIsNamed) {
@@ -131,11 +133,10 @@ TEST(TopologyFindings, WhatIsHardlyMeantIsARemarkAndNoMistake) {
 }
 
 TEST(TopologyFindings, WhatAHostCannotBearIsARemarkAtItsName) {
-    const TopologyFindings findings =
-        of({}, [](const Topology&, const HostConfig& host) -> Result<> {
-            if (host.name.value == "host1") return fail(ErrorCode::kInvalidArgument, "too much");
-            return {};
-        });
+    const TopologyFindings findings = of({}, [](const Topology&, const HostConfig& host) -> Result<> {
+        if (host.name.value == "host1") return fail(ErrorCode::kInvalidArgument, "too much");
+        return {};
+    });
     ASSERT_EQ(findings.remarks.size(), 1U);
     EXPECT_EQ(findings.remarks[0].message, "`rack up` refuses this: too much");
     EXPECT_EQ(findings.remarks[0].line, 30);
@@ -145,7 +146,8 @@ TEST(TopologyFindings, WhatAHostCannotBearIsARemarkAtItsName) {
 std::vector<std::string> known_keys(const std::string& advice) {
     std::istringstream words(advice.substr(advice.find(": ") + 2));
     std::vector<std::string> keys;
-    for (std::string word; std::getline(words, word, ',');) keys.push_back(word.substr(word.find_first_not_of(' ')));
+    for (std::string word; std::getline(words, word, ',');)
+        keys.push_back(word.substr(word.find_first_not_of(' ')));
     return keys;
 }
 
@@ -157,7 +159,7 @@ multi_headed_devices: [{zzz: 0}]
 hosts: [{zzz: 0, devices: [{zzz: 0}], heads: [{zzz: 0}]}]
 networks: [{zzz: 0}]
 )",
-                                                           "x");
+                                                            "x");
     std::size_t maps = 0;
     for (const YamlComplaint& one : findings.mistakes) {
         if (!one.key_path.ends_with("zzz")) continue;

@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> library() {
     std::vector<std::string> files;
-    for (const auto& entry : fs::directory_iterator(MEMTIDE_CONFIG "/topologies")) files.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(MEMTIDE_CONFIG "/topologies"))
+        files.push_back(entry.path());
     std::ranges::sort(files);
     return files;
 }

@@ -267,10 +267,11 @@ TEST(Topology, HeadsMayBeInHosts) {
 }
 
 TEST(Topology, HeadsInHostsAndAtSwitchesOfOneDeviceAreRefused) {
-    EXPECT_EQ(direct_complaint(", heads: [{device: mhd0, head: 1}]}",
-                               "}\nswitches:\n"
-                               "  - {name: s, listen: [\"tcp://127.0.0.1:0\"], ports: [{id: 0, host: host1}, {id: 1, "
-                               "device: mhd0, head: 1}], vcss: [{id: 0, upstream_port: 0, vppbs: 1}], devices: []}"),
+    EXPECT_EQ(direct_complaint(
+                  ", heads: [{device: mhd0, head: 1}]}",
+                  "}\nswitches:\n"
+                  "  - {name: s, listen: [\"tcp://127.0.0.1:0\"], ports: [{id: 0, host: host1}, {id: 1, "
+                  "device: mhd0, head: 1}], vcss: [{id: 0, upstream_port: 0, vppbs: 1}], devices: []}"),
               "rack.yaml:5:48: device \"mhd0\" has heads at ports of switches, and in hosts");
 }
 

@@ -191,8 +191,20 @@ class Painter {
                 const Paint paint{.stroke = colour_of(host_of(one, one.vcss[v])), .width = 2};
                 svg_.curve(bottom_of(slot.box), {chip.centre() + shift, chip.bottom()}, paint);
                 svg_.curve({chip.centre() + shift, chip.bottom()}, {head->centre() + shift, head->y}, paint);
-                svg_.curve({head->centre() + shift, head->y}, top_of(*ld), paint);
+                to_ld({head->centre() + shift, head->y}, *ld, first_row_of(vppb->device), paint);
             }
+    }
+
+    // LDs below the first row are reached through the gap beside them: a line over another LD would seem to
+    // be that one's.
+    void to_ld(Point from, const Box& ld, double first_row, const Paint& paint) {
+        if (ld.y < first_row + ld.height) return svg_.curve(from, top_of(ld), paint);
+        const Point gap{ld.x - 1, first_row};
+        svg_.curve(from, gap, paint);
+        svg_.curve(gap, {gap.x, ld.y + ld.height / 2}, paint);
+    }
+    [[nodiscard]] double first_row_of(const std::string& device) const {
+        return layout_.devices[names_.device(device)].box.y + kDeviceTitle;
     }
 
     [[nodiscard]] const Box* ld_box(const Vppb& vppb) const {

@@ -69,7 +69,8 @@ CommandLine::CommandLine() {
     add_list_and_show();
     add_history();
     add_events();
-    // Listed for --help only; main() hands `rack` on before the parser sees it.
+    // Listed for --help only; main() hands these on before the parser sees them.
+    add("fmapi", "The CXL FM API by hand, captures of it: see 'memtide fmapi --help'", "");
     add("rack", "Racks of QEMU hosts behind a CXL switch: see 'memtide rack --help'", "");
     add_help();
     app_.footer(kFooter);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/process/child.h"
+#include "tests/tiering-agent/hotplug_qemu/standing_qemu.h"
 #include "tests/tiering-agent/hotplug_qemu/wishing_manager.h"
 
 namespace memtide::agent {
@@ -103,14 +104,18 @@ class Rack {
         return run(std::move(arguments), 2min);
     }
     // A shell command in the guest.
-    Outcome sh(const std::string& command) {
+    Outcome sh(const std::string& command, std::chrono::milliseconds limit = 3min) {
         return run({"rack", "exec", topology(), "--run-dir", run_dir(), "-n", "-C", "/", "host0", "--", "sh",
                     "-c", command},
-                   3min);
+                   limit);
     }
     // Started in the guest and left running there; its process id.
     std::string start(const std::string& command, const std::string& log) {
         return sh(fmt::format("setsid {} >>{} 2>&1 </dev/null & echo $!", command, log)).text;
+    }
+    // Where a QEMU stands that no longer answers.
+    [[nodiscard]] std::string state_of_qemu() const {
+        return where_qemu_stands(run_dir() + "/supervisor.pid", run_dir() + "/hosts/host0");
     }
 
   private:
@@ -144,9 +149,21 @@ class HotplugInQemu : public testing::Test {
             std::string(cache == nullptr ? "/var/cache/memtide" : cache) + "/guest/vmlinuz";
         return std::filesystem::exists(guest) ? "" : "no guest kernel in " + guest + ": run scripts/setup";
     }
+    // QEMU 10.0.2 in software emulation stands still about once in a hundred times when a device is plugged
+    // into a guest that has only just booted: its vCPUs run, and nothing of it answers any more. No fault of
+    // what is tested here: said aloud, and booted again, once.
     static void SetUpTestSuite() {
         if (!why_not().empty()) return;
-        rack_ = std::make_unique<Rack>();
+        for (const bool last : {false, true}) {
+            rack_ = std::make_unique<Rack>();
+            if (!rack_->is_up()) return;
+            start_agent();
+            rack_->bind(0, 0);
+            if (last || rack_->sh("cat /sys/bus/cxl/devices/*/serial", 60s).code != -1) break;
+            std::cerr << "QEMU hung at the first hot-plug; booting again\n" << rack_->state_of_qemu() << '\n';
+        }
+        rack_->unbind(0, true);
+        rack_->sh("pkill -9 memtide-tiering");
     }
     static void TearDownTestSuite() { rack_.reset(); }
 

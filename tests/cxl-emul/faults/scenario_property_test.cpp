@@ -70,7 +70,7 @@ class FaultMaker {
 
 TEST(ScenarioProperty, EveryFaultIsReadAsItWasWritten) {
     FaultMaker maker(kSeed);
-    for (int i = 0; i < 20'000; ++i) {
+    for (int i = 0; i < 5'000; ++i) {
         const Fault fault = maker.make();
         const std::string text = to_string(fault);
         const auto read = parse_fault(text, "f", nullptr);
@@ -81,7 +81,7 @@ TEST(ScenarioProperty, EveryFaultIsReadAsItWasWritten) {
 
 TEST(ScenarioProperty, SpoiltTextsAreReadOrRefusedAtAPlace) {
     FaultMaker maker(kSeed + 1);
-    for (int i = 0; i < 5'000; ++i) {
+    for (int i = 0; i < 2'000; ++i) {
         std::string text = "scenario:\n";
         for (std::uint64_t lines = 1 + maker.below(3); lines > 0; --lines)
             text += "  - {at: 1s, " + to_string(maker.make()).substr(1) + "\n";

@@ -15,6 +15,8 @@
 #include "cxl-emul/switch/dynamic_capacity.h"
 #include "cxl-emul/switch/topology_claims.h"
 
+#include "cxl-emul/switch/cascade_check.h"
+
 namespace memtide::emul {
 namespace {
 

@@ -69,9 +69,7 @@ TEST_F(Cascade, PortOfTheCableIsADownstreamPortWithADeviceThatIsNoMemory) {
 TEST_F(Cascade, NothingOfTheCableCanBeBoundOrTunnelledTo) {
     EXPECT_EQ(call<fmapi::BindVppb>(upper_, {0, 0, kCable, 0xffff}).return_code, ReturnCode::kInvalidInput);
     EXPECT_EQ(call<fmapi::BindVppb>(upper_, {0, 0, kCable, 0}).return_code, ReturnCode::kInvalidInput);
-    fmapi::TunnelRequest over_the_cable;
-    over_the_cable.id = kCable;
-    EXPECT_EQ(call<fmapi::TunnelManagementCommand>(upper_, over_the_cable).return_code,
+    EXPECT_EQ(call<fmapi::TunnelManagementCommand>(upper_, {.id = kCable, .command = {}}).return_code,
               ReturnCode::kInvalidInput);
     EXPECT_EQ(call<fmapi::SendLdConfigRequest>(upper_, {kCable, 0, 0, 0}).return_code,
               ReturnCode::kInvalidInput);

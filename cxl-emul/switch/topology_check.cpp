@@ -15,8 +15,6 @@
 #include "cxl-emul/switch/dynamic_capacity.h"
 #include "cxl-emul/switch/topology_claims.h"
 
-#include "cxl-emul/switch/cascade_check.h"
-
 namespace memtide::emul {
 namespace {
 

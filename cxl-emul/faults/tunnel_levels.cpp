@@ -16,7 +16,8 @@ std::optional<TunnelLevel> inside(const TunnelLevel& outer) {
     auto inner = fmapi::decode_message(tunnel->command);
     if (!inner || inner->is_response) return std::nullopt;
     TunnelLevel level{tunnel->type, *std::move(inner), outer.port, outer.ld};
-    if (tunnel->target == fmapi::TunnelTarget::kPort)
+    // A switch tunnels to its ports, what is behind one of them to its LDs.
+    if (!outer.port)
         level.port = tunnel->id;
     else
         level.ld = tunnel->id;

@@ -81,10 +81,14 @@ std::shared_ptr<Device> make_device(const DeviceConfig& config) {
 void reset(Device& device) {
     if (std::ranges::any_of(device.lds, [](const Ld& ld) { return ld.taken_by.has_value(); })) return;
     device.response_limit = kLargestMessage;
+    device.qos = {};
+    device.pci = {};
     Bytes offset;
     for (std::size_t i = 0; i < device.lds.size(); ++i) {
         Ld& ld = device.lds[i];
         ld.response_limit = kLargestMessage;
+        ld.qos = {.demand = ld.qos.demand};  // the host's, which nobody sets
+        ld.pci = {};
         ld.offset = offset;
         ld.size = device.config.lds.empty() ? device.config.size : device.config.lds[i];
         offset += ld.size;
@@ -106,6 +110,8 @@ void reset(SwitchModel& model) {
         port.config_writes.clear();
     }
     model.events = EventLogs();
+    model.interrupts = {};
+    model.domain_validation.reset();
     model.response_limit = kLargestMessage;
     model.background = {};
 }

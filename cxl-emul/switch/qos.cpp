@@ -10,11 +10,11 @@ std::uint64_t sum_of(std::span<const std::uint64_t> values) {
     return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
 }
 
-// What each LD may get at most.
+// What each LD would get of a device that has enough: without a limit, all it demands.
 std::vector<std::uint64_t> caps_of(std::uint64_t bandwidth, std::span<const LdTraffic> lds) {
     std::vector<std::uint64_t> caps;
     for (const LdTraffic& ld : lds) {
-        const std::uint64_t limit = ld.limit == 0 ? bandwidth : part_of(bandwidth, ld.limit);
+        const std::uint64_t limit = ld.limit == 0 ? kMaxBandwidth : part_of(bandwidth, ld.limit);
         caps.push_back(std::min(ld.demand, limit));
     }
     return caps;

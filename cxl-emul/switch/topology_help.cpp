@@ -13,19 +13,31 @@ constexpr std::string_view kSerial =
     "a PCIe serial number, 0x and up to 16 hexadecimal digits; LD n has it + 1 + n";
 constexpr std::string_view kSize = "all memory of the device, a multiple of 256MiB";
 constexpr std::string_view kDeviceName = "what topology, media file and commands call the device: mld0";
-constexpr std::string_view kKind = "sld (one logical device) or mld (up to 16)";
+constexpr std::string_view kKind = "sld (one logical device), mld (up to 16) or dcd (dynamic capacity)";
 constexpr std::string_view kGranularity =
     "what an mld's LDs are multiples of: 256MiB (default), 512MiB or 1GiB";
 constexpr std::string_view kLds = "the sizes of the LDs at power-on, 0 for none: [256MiB, 256MiB, 0]";
+constexpr std::string_view kBandwidth = "what an mld's LDs share, in bytes a second: 32GiB (default)";
+constexpr std::string_view kDemands = "what each LD's host would take, in bytes a second: [20GiB, 20GiB]";
 constexpr std::string_view kTime = "emulated time that it takes, 0ms (default), 20ms, 2s";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 51> kKeys{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 72> kKeys{{
     {"name", "the name of the topology, of its run folder and its media files: 1 to 63 of a-z, 0-9 and -"},
     {"switches", "the list of switches; none when all devices are in hosts"},
     {"switches.name", "what managers and commands call the switch: switch0"},
     {"switches.serial", "the switch's PCIe serial number; there is a default for each switch of a file"},
     {"switches.listen",
      "where managers connect: [tcp://127.0.0.1:2650] or [unix:///PATH], several if you like"},
+    {"switches.connect",
+     "managers that listen, to which the switch connects by itself: [tcp://127.0.0.1:2651]"},
+    {"switches.dialect",
+     "how the switch deviates from the specification: spec (default); docs/fm-api.md has the others"},
+    {"switches.pbr", "what a port-based routing switch says of itself; {} for one with defaults"},
+    {"switches.pbr.drts", "how many DPID routing tables it has, 1 to 255"},
+    {"switches.pbr.rgts", "how many routing group tables it has, 0 to 255"},
+    {"switches.pbr.routing_modes",
+     "what it can do by itself: random, congestion-avoidance, advanced-congestion-avoidance"},
+    {"switches.pbr.gae_vcss", "the virtual switches that have a global memory access endpoint, by id"},
     {"switches.media", kMedia},
     {"switches.bind_time", kTime},
     {"switches.unbind_time", kTime},
@@ -34,6 +46,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 51> kKeys{{
     {"switches.ports.id", "the number of a physical port, 0 to 254"},
     {"switches.ports.host", "the host whose root port is connected here: an upstream port"},
     {"switches.ports.device", "the device that is connected here: a downstream port"},
+    {"switches.ports.switch", "the switch that is connected here, below this one"},
+    {"switches.ports.upstream_port", "at which of its ports, by id"},
     {"switches.ports.head", "which head of a multi-headed device is here, from 0"},
     {"switches.vcss", "the list of virtual CXL switches, one for each host that shall see devices"},
     {"switches.vcss.id", "the number of a virtual switch, 0 to 254"},
@@ -47,6 +61,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 51> kKeys{{
     {"switches.devices.granularity", kGranularity},
     {"switches.devices.sanitize", "what comes of a sanitize: erases (default), does-nothing or fails"},
     {"switches.devices.lds", kLds},
+    {"switches.devices.bandwidth", kBandwidth},
+    {"switches.devices.demands", kDemands},
+    {"switches.devices.hosts", "how many hosts a dcd can have, 1 to 16: each has an LD of it"},
+    {"switches.devices.regions", "the list of a dcd's regions, up to eight: [{size: 1GiB, block: 2MiB}]"},
+    {"switches.devices.regions.size", "how much memory the region has, a multiple of 256MiB"},
+    {"switches.devices.regions.block", "what its extents are multiples of, a power of two"},
+    {"switches.devices.regions.shareable",
+     "whether several hosts may have an extent of it at once: false (default), true"},
+    {"switches.devices.regions.sanitize",
+     "whether what is released is erased before another host gets it: true, false"},
+    {"switches.devices.extents", "how many extents a dcd can keep of all its hosts together"},
+    {"switches.devices.tags", "how many tags a dcd can keep"},
+    {"multi_headed_devices.bandwidth", kBandwidth},
+    {"multi_headed_devices.demands", kDemands},
     {"multi_headed_devices", "the list of devices with several heads, which several switches or hosts share"},
     {"multi_headed_devices.name", kDeviceName},
     {"multi_headed_devices.kind", kKind},

@@ -65,7 +65,7 @@ TEST_F(Fmapi, SendsWhateverIsToBeSent) {
     const auto vendor = fmapi({"raw", "c001", "01", "02ff", "--hex"});
     EXPECT_EQ(vendor.exit.code, 1);
     EXPECT_THAT(vendor.standard_output, HasSubstr("Unsupported (0003h)"));
-    EXPECT_THAT(vendor.standard_output, HasSubstr("request_hex  00010001c0030000000000000102ff\n"));
+    EXPECT_THAT(vendor.standard_output, HasSubstr("0001c0030000000000000102ff\n"));
     EXPECT_EQ(complaint(fmapi({"raw", "c001", "1"})),
               "memtide: \"1 \" is not a byte of two hexadecimal digits");
     EXPECT_THAT(complaint(fmapi({"raw", "bind"})), HasSubstr("\"bind\" is not an opcode"));

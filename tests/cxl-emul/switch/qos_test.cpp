@@ -50,6 +50,7 @@ TEST(Qos, BackPressureIsTheShareThatHasToWait) {
     EXPECT_EQ(
         share_bandwidth(100, std::vector<LdTraffic>{{.demand = 100}, {.demand = 100}}).backpressure_percent,
         50);
+    EXPECT_EQ(share_bandwidth(100, std::vector<LdTraffic>{{.demand = 400}}).backpressure_percent, 75);
     // Who is held back by its limit does not press.
     EXPECT_EQ(share_bandwidth(256, std::vector<LdTraffic>{{.limit = 1, .demand = 200}}).backpressure_percent,
               0);

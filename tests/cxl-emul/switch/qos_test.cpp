@@ -212,7 +212,7 @@ TEST_F(QosCommands, HostsThatTakeTooMuchAreThrottledAndTheStatusShowsIt) {
     EXPECT_EQ(bandwidth_of(mld()).granted, (std::vector<std::uint64_t>{32 * kGiB, 0, 0, 0}));
     fabric_.bind(1, 0, kMldPort, 1);
     EXPECT_EQ(bandwidth_of(mld()).granted, (std::vector<std::uint64_t>{16 * kGiB, 16 * kGiB, 0, 0}));
-    EXPECT_EQ(backpressure(), 50U);
+    EXPECT_EQ(backpressure(), 66U);
     ASSERT_EQ(allocate({1, {192}}), ReturnCode::kSuccess);
     EXPECT_EQ(bandwidth_of(mld()).granted, (std::vector<std::uint64_t>{4 * kGiB, 28 * kGiB, 0, 0}));
     ASSERT_EQ(limit({0, {16}}), ReturnCode::kSuccess);

@@ -30,7 +30,9 @@ class Scenarios : public Fabric {
         run_manager({.timing = fmt::format("switch_poll: 50ms, command_timeout: 500ms, connect_timeout: 1s, "
                                            "retry_min: 10ms, retry_max: 100ms, health_poll: 50ms, "
                                            "quarantine_retry: 100ms, shutdown_grace: 2s, gone_after: {}{}",
-                                           gone_after, more_timing)});
+                                           gone_after, more_timing),
+                     // A switch that flaps is given something again when it has been quiet for a moment.
+                     .more = "flapping: {window: 5s, hold: 500ms, hold_max: 1s}\n"});
         run_agent("host0");
         run_agent("host1");
         expect_ready();

@@ -9,11 +9,12 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "common/base/keep_alive.h"
 
 namespace memtide::emul {
 namespace asio = boost::asio;
@@ -60,18 +61,6 @@ Occupant occupant_of(const std::string& path) {
     const bool refused = status_code != 0 && errno == ECONNREFUSED;
     ::close(fd);
     return refused ? Occupant::kDeadSocket : Occupant::kLivingSocket;
-}
-
-// A peer whose machine or network is gone is noticed within a minute, not never.
-void keep_alive(int fd) {
-    constexpr int kYes = 1;
-    constexpr int kIdleSeconds = 30;
-    constexpr int kIntervalSeconds = 10;
-    constexpr int kProbes = 3;
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &kYes, sizeof(kYes));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kIdleSeconds, sizeof(kIdleSeconds));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kIntervalSeconds, sizeof(kIntervalSeconds));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof(kProbes));
 }
 
 }  // namespace

@@ -12,6 +12,17 @@ std::optional<std::size_t> index_of_device(const SwitchConfig& config, const Por
     return static_cast<std::size_t>(found - config.devices.begin());
 }
 
+// The LD of a bridge is nobody's any more. Whoever is bound to it next must find nothing of this host.
+void let_go(SwitchModel& model, VirtualBridge& bridge) {
+    model.ld_of(bridge).taken_by.reset();
+    bridge.state = VirtualBridge::State::kUnbound;
+    Device& device = model.devices[model.ports[bridge.port].device.value()];
+    if (!device.dynamic) return;
+    device.dynamic->memory.detach(bridge.ld);
+    device.dynamic->log_events();
+    device.dynamic->host_events[bridge.ld] = EventLogs();
+}
+
 void finish_bind(SwitchModel& model, VppbId id, bool succeeded) {
     VirtualBridge& bridge = model.bridge(id);
     if (succeeded) {
@@ -28,14 +39,7 @@ void finish_unbind(SwitchModel& model, VppbId id, bool succeeded) {
         bridge.state = VirtualBridge::State::kBound;
         return;
     }
-    model.ld_of(bridge).taken_by.reset();
-    bridge.state = VirtualBridge::State::kUnbound;
-    // Whoever is bound there next must find nothing of this host.
-    Device& device = model.devices[model.ports[bridge.port].device.value()];
-    if (!device.dynamic) return;
-    device.dynamic->memory.detach(bridge.ld);
-    device.dynamic->log_events();
-    device.dynamic->host_events[bridge.ld] = EventLogs();
+    let_go(model, bridge);
 }
 
 DcdState make_dynamic(const DeviceConfig& config) {
@@ -97,7 +101,7 @@ void reset(Device& device) {
 
 void unbind_at_once(SwitchModel& model, VppbId id) {
     VirtualBridge& bridge = model.bridge(id);
-    if (bridge.state != VirtualBridge::State::kUnbound) model.ld_of(bridge).taken_by.reset();
+    if (bridge.state != VirtualBridge::State::kUnbound) let_go(model, bridge);
     bridge = {};
 }
 

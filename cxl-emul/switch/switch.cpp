@@ -177,8 +177,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     }
 
     void set_device_health(const DeviceId& device, const fmapi::GetHealthInfoResponse& health) {
-        for (std::size_t i = 0; i < model_.devices.size(); ++i)
-            if (model_.devices[i].config.name == device) model_.devices[i].health = health;
+        if (Device* const there = find_device(device)) there->health = health;
     }
 
     void set_device_plugged(const DeviceId& device, bool plugged) {
@@ -229,8 +228,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         co_await interrupt_operations(of_device);
         for (const VppbId id : bound_vppbs())
             if (model_.device_of(model_.bridge(id)).config.name == device) co_await take_from_host(id);
-        for (std::size_t i = 0; i < model_.devices.size(); ++i)
-            if (model_.devices[i].config.name == device) reset(model_.devices[i]);
+        if (Device* const there = find_device(device)) reset(*there);
     }
 
   private:

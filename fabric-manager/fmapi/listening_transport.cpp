@@ -12,8 +12,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 
+#include "common/base/keep_alive.h"
 #include "common/log/log.h"
-#include "fabric-manager/fmapi/keep_alive.h"
 #include "fabric-manager/fmapi/stream_transport.h"
 
 namespace memtide::fm {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cxl-emul/switch/commands.h"
 #include "tests/cxl-emul/switch/dcd_switch.h"
 
 // A dynamic capacity device behind a switch: what a fabric manager and the hosts make of it, over the wire.
@@ -418,6 +419,43 @@ TEST(DynamicCapacityTopology, ExampleIsGood) {
     const auto example = load_topology(MEMTIDE_CONFIG "/topologies/one-switch-one-dcd.yaml");
     ASSERT_TRUE(example) << example.error().message;
     EXPECT_EQ(example->switches[0].devices[0].kind, DeviceKind::kDcd);
+}
+
+// As when the switch or the device loses its power: no operation unbinds then.
+TEST(DynamicCapacity, AHostThatIsUnboundAtOnceLeavesNothingToTheNext) {
+    TemporaryFolder folder;
+    const Topology topology = parse_topology(dcd_topology(folder.path()), "test.yaml").value();
+    SwitchModel model(topology.switches[0]);
+    const fmapi::BindVppbRequest bind{.vcs = 0, .vppb = 0, .port = kDcdPort, .ld = 0};
+    const Answer started = handle(model, fmapi::MctpType::kFmApi,
+                                  fmapi::make_request(fmapi::Opcode::kBindVppb, 0, fmapi::encode(bind)));
+    finish(model, started.started.value(), ReturnCode::kSuccess);
+
+    const auto at_device = [&](const fmapi::Message& request) {
+        const fmapi::TunnelRequest tunnel{.id = kDcdPort, .command = fmapi::encode_message(request)};
+        const Answer answer =
+            handle(model, fmapi::MctpType::kFmApi,
+                   fmapi::make_request(fmapi::Opcode::kTunnelManagementCommand, 0, fmapi::encode(tunnel)));
+        const auto inside = fmapi::decode<fmapi::TunnelResponse>(answer.response.payload).value();
+        return fmapi::decode_message(inside.response).value();
+    };
+    const fmapi::InitiateDynamicCapacityAddRequest add{
+        .host = 0, .region = 1, .length = 4 * kDcBlock, .tag = tag_of(1), .extents = {}};
+    ASSERT_EQ(
+        at_device(fmapi::make_request(fmapi::Opcode::kInitiateDynamicCapacityAdd, 0, fmapi::encode(add)))
+            .return_code,
+        ReturnCode::kSuccess);
+    const auto tags = [&] {
+        const auto answer =
+            at_device(fmapi::make_request(fmapi::Opcode::kDynamicCapacityListTags, 0,
+                                          fmapi::encode(fmapi::DynamicCapacityListTagsRequest{})));
+        return fmapi::decode<fmapi::DynamicCapacityListTagsResponse>(answer.payload).value().total;
+    };
+    ASSERT_EQ(tags(), 1U);
+
+    unbind_at_once(model, {0, 0});
+    EXPECT_EQ(tags(), 0U);
+    EXPECT_FALSE(model.devices[0].lds[0].taken_by.has_value());
 }
 
 }  // namespace

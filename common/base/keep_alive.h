@@ -4,9 +4,10 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-namespace memtide::fm {
+namespace memtide {
 
-// A peer whose machine or network is gone is noticed within a minute, not never.
+// For a TCP socket: a peer whose machine or network is gone is noticed within a minute, not never. Failures
+// do not matter: a unix socket has none of this. Thread safe.
 inline void keep_alive(int fd) {
     constexpr int kYes = 1;
     constexpr int kIdleSeconds = 30;
@@ -18,4 +19,4 @@ inline void keep_alive(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof(kProbes));
 }
 
-}  // namespace memtide::fm
+}  // namespace memtide

@@ -81,6 +81,10 @@ awaitable<Result<>> read_mld(FmApiClient& client, DeviceReading& device, const D
     Bytes sum;
     for (std::size_t i = 0; i < sizes->sizes.size(); ++i) {
         LdReading ld{LdId{static_cast<std::uint16_t>(i)}, SerialNumber{}, sizes->sizes[i]};
+        // Compared before it is added: four of the largest sizes are none at all in 64 bits.
+        if (ld.size > device.size - sum)
+            co_return fail(ErrorCode::kProtocol, fmt::format("its LDs add up to more than the {} it has",
+                                                             format_bytes(device.size)));
         sum += ld.size;
         if (known != nullptr && known->serial == device.serial && i < known->lds.size())
             ld.serial = known->lds[i].serial;
@@ -93,9 +97,6 @@ awaitable<Result<>> read_mld(FmApiClient& client, DeviceReading& device, const D
         }
         device.lds.push_back(ld);
     }
-    if (sum > device.size)
-        co_return fail(ErrorCode::kProtocol, fmt::format("its LDs add up to {}, more than the {} it has",
-                                                         format_bytes(sum), format_bytes(device.size)));
     co_return Result<>();
 }
 

@@ -64,6 +64,14 @@ TEST_F(HeadsReadingTest, HeadIsTheOneWhoseLdsAnswer) {
     EXPECT_EQ(reading.devices[1].lds[0].serial.value, 0U);
 }
 
+// The sum of these four is 0 in 64 bits.
+TEST_F(HeadsReadingTest, DeviceWhoseLdsAddUpToMoreThanItHasIsRefused) {
+    for (FakeLd& ld : fabric.port(2).lds) ld.size = std::uint64_t{1} << 62;
+    EXPECT_THAT(refusal(), HasSubstr("its LDs add up to more than the 1GiB it has"));
+    fabric.port(2).heads = 1;
+    EXPECT_THAT(refusal(), HasSubstr("its LDs add up to more than the 1GiB it has"));
+}
+
 TEST_F(HeadsReadingTest, CablesThatWereSwappedAreNoticed) {
     for (const DeviceReading& one : read().devices) ASSERT_TRUE(inventory.apply(kSwitch, one));
     std::swap(fabric.port(2).head, fabric.port(3).head);

@@ -93,7 +93,7 @@ std::vector<std::byte> padded(std::span<const std::byte> packet) {
 
 void take_mctp(Collector& collector, std::map<MctpRoute, Direction>& directions,
                const CapturedPacket& packet) {
-    if (packet.bytes.size() < kPacketHeaderSize || packet.bytes.size() > kPacketSize) {
+    if (packet.bytes.size() <= kPacketHeaderSize || packet.bytes.size() > kPacketSize) {
         CapturedMessage broken;
         broken.time = packet.time;
         broken.error =

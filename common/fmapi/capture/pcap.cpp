@@ -20,6 +20,15 @@ struct ClosePcap {
 };
 using PcapHandle = std::unique_ptr<pcap_t, ClosePcap>;
 
+// A file can name any time at all; one that the clock cannot hold becomes the first or the last that it can.
+std::chrono::system_clock::time_point time_of(const timeval& since_epoch) {
+    using Clock = std::chrono::system_clock;
+    // Less than the end by more than the four billion microseconds that a packet may be behind its second.
+    constexpr seconds kEnd = std::chrono::floor<seconds>(Clock::duration::max()) - std::chrono::hours(2);
+    const seconds whole = std::clamp(seconds(since_epoch.tv_sec), -kEnd, kEnd);
+    return Clock::time_point(whole + nanoseconds(since_epoch.tv_usec));
+}
+
 // Of the file format: its readers turn it round where the byte order is another.
 constexpr std::uint32_t kNanosecondMagic = 0xa1b23c4d;
 constexpr std::uint32_t kVersion = 4U << 16 | 2U;  // 2.4, the major number first
@@ -56,9 +65,7 @@ Result<std::vector<CapturedPacket>> read_pcap(const std::string& path) {
     int got = 0;
     while ((got = pcap_next_ex(capture.get(), &header, &data)) == 1) {
         const auto bytes = std::as_bytes(std::span(data, header->caplen));
-        packets.push_back({.time = std::chrono::system_clock::time_point(
-                               std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                                   seconds(header->ts.tv_sec) + nanoseconds(header->ts.tv_usec))),
+        packets.push_back({.time = time_of(header->ts),
                            .link_type = pcap_datalink(capture.get()),
                            .bytes = {bytes.begin(), bytes.end()}});
     }

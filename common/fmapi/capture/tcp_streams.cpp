@@ -106,7 +106,7 @@ std::optional<Segment> tcp_segment(int link_type, Bytes packet) {
 std::vector<std::byte> TcpStreams::add(const Segment& segment) {
     Stream& stream = streams_[segment.flow];
     if (segment.starts) {
-        stream = {.next = segment.sequence + 1, .begun = true, .early = {}};
+        stream = {.begun = true, .next = segment.sequence + std::int64_t{1}, .early = {}};
         return {};
     }
     if (segment.payload.empty()) return {};
@@ -114,27 +114,19 @@ std::vector<std::byte> TcpStreams::add(const Segment& segment) {
         stream.begun = true;
         stream.next = segment.sequence;
     }
-    stream.early.try_emplace(segment.sequence, segment.payload.begin(), segment.payload.end());
+    // Sequence numbers wrap: the place is the one of that number that is nearest to `next`.
+    const auto ahead = static_cast<std::int32_t>(segment.sequence - static_cast<std::uint32_t>(stream.next));
+    // Sent again, it may be longer than it was.
+    std::vector<std::byte>& kept = stream.early[stream.next + ahead];
+    if (kept.size() < segment.payload.size()) kept.assign(segment.payload.begin(), segment.payload.end());
 
     std::vector<std::byte> ready;
-    for (bool grew = true; grew;) {
-        grew = false;
-        for (auto it = stream.early.begin(); it != stream.early.end();) {
-            // Sequence numbers wrap: what lies behind `next` by less than half their range is old.
-            const auto behind_next = static_cast<std::int32_t>(stream.next - it->first);
-            if (behind_next < 0) {
-                ++it;
-                continue;
-            }
-            const auto& bytes = it->second;
-            if (static_cast<std::size_t>(behind_next) < bytes.size()) {
-                ready.insert(ready.end(), bytes.begin() + behind_next, bytes.end());
-                stream.next +=
-                    static_cast<std::uint32_t>(bytes.size() - static_cast<std::size_t>(behind_next));
-                grew = true;
-            }
-            it = stream.early.erase(it);
-        }
+    while (!stream.early.empty() && stream.early.begin()->first <= stream.next) {
+        const auto& [place, bytes] = *stream.early.begin();
+        const std::int64_t known = std::min(stream.next - place, static_cast<std::int64_t>(bytes.size()));
+        ready.insert(ready.end(), bytes.begin() + known, bytes.end());
+        stream.next += static_cast<std::int64_t>(bytes.size()) - known;
+        stream.early.erase(stream.early.begin());
     }
     return ready;
 }
@@ -142,7 +134,7 @@ std::vector<std::byte> TcpStreams::add(const Segment& segment) {
 std::size_t TcpStreams::waiting() const {
     std::size_t bytes = 0;
     for (const auto& [flow, stream] : streams_)
-        for (const auto& [sequence, early] : stream.early) bytes += early.size();
+        for (const auto& [place, early] : stream.early) bytes += early.size();
     return bytes;
 }
 

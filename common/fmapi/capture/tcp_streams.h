@@ -43,10 +43,11 @@ class TcpStreams {
     [[nodiscard]] std::size_t waiting() const;
 
   private:
+    // Places are sequence numbers that go on where those of 32 bits begin again.
     struct Stream {
-        std::uint32_t next = 0;
         bool begun = false;
-        std::map<std::uint32_t, std::vector<std::byte>> early;  // by sequence number
+        std::int64_t next = 0;
+        std::map<std::int64_t, std::vector<std::byte>> early;  // by place
     };
     std::map<Flow, Stream> streams_;
 };

@@ -106,22 +106,30 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
         a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
+// A switch has devices and these have LDs: two tunnels, one in the other. Whoever sends many more of them in
+// each other, which a message has room for, has the rest told in hexadecimal.
+constexpr unsigned kMaxTunnels = 4;
+
+boost::json::object message_to_json(const Message& message, const Message* request, unsigned tunnels);
+
 // What a tunnel carries, as a message of its own.
 void add_inner(boost::json::object& payload, std::string_view field, std::span<const std::byte> bytes,
-               const Message* request) {
+               const Message* request, unsigned tunnels) {
+    if (tunnels == kMaxTunnels) return;
     const auto inner = decode_message(bytes);
     if (!inner) {
         payload["error"] = inner.error().message;
         return;
     }
     payload.erase(field);
-    payload["message"] = to_json(*inner, request);
+    payload["message"] = message_to_json(*inner, request, tunnels + 1);
 }
 
-void open_tunnel(boost::json::object& payload, const Message& message, const Message* request) {
+void open_tunnel(boost::json::object& payload, const Message& message, const Message* request,
+                 unsigned tunnels) {
     if (!message.is_response) {
         if (const auto tunnel = decode<TunnelRequest>(message.payload))
-            add_inner(payload, "command", tunnel->command, nullptr);
+            add_inner(payload, "command", tunnel->command, nullptr, tunnels);
         return;
     }
     const auto tunnel = decode<TunnelResponse>(message.payload);
@@ -130,10 +138,11 @@ void open_tunnel(boost::json::object& payload, const Message& message, const Mes
     if (request != nullptr)
         if (const auto asked = decode<TunnelRequest>(request->payload))
             if (auto inner = decode_message(asked->command)) inner_request = *std::move(inner);
-    add_inner(payload, "response", tunnel->response, inner_request ? &*inner_request : nullptr);
+    add_inner(payload, "response", tunnel->response, inner_request ? &*inner_request : nullptr, tunnels);
 }
 
-void add_payload(boost::json::object& object, const Message& message, const Message* request) {
+void add_payload(boost::json::object& object, const Message& message, const Message* request,
+                 unsigned tunnels) {
     const bool refused = message.is_response && message.return_code != ReturnCode::kSuccess;
     if (refused && message.payload.empty()) return;
     const CommandText* const command = find_command(message.opcode);
@@ -151,8 +160,25 @@ void add_payload(boost::json::object& object, const Message& message, const Mess
         object["error"] = payload.error().message;
         return;
     }
-    if (message.opcode == Opcode::kTunnelManagementCommand) open_tunnel(*payload, message, request);
+    if (message.opcode == Opcode::kTunnelManagementCommand) open_tunnel(*payload, message, request, tunnels);
     object["payload"] = *std::move(payload);
+}
+
+boost::json::object message_to_json(const Message& message, const Message* request, unsigned tunnels) {
+    // Some peers answer with opcode 0; what was asked says what it is.
+    Message named = message;
+    if (named.is_response && named.opcode == Opcode{} && request != nullptr) named.opcode = request->opcode;
+    boost::json::object object{{"kind", message.is_response ? "response" : "request"},
+                               {"tag", message.tag},
+                               {"opcode", fmt::format("{:04x}", static_cast<unsigned>(message.opcode))},
+                               {"command", name_of(named.opcode)}};
+    if (message.is_response) {
+        object["return_code"] = to_string(message.return_code);
+        if (message.background) object["background"] = true;
+        if (message.vendor_status != 0) object["vendor_status"] = message.vendor_status;
+    }
+    add_payload(object, named, request, tunnels);
+    return object;
 }
 
 }  // namespace
@@ -187,20 +213,7 @@ Result<Opcode> parse_opcode(std::string_view text) {
 }
 
 boost::json::object to_json(const Message& message, const Message* request) {
-    // Some peers answer with opcode 0; what was asked says what it is.
-    Message named = message;
-    if (named.is_response && named.opcode == Opcode{} && request != nullptr) named.opcode = request->opcode;
-    boost::json::object object{{"kind", message.is_response ? "response" : "request"},
-                               {"tag", message.tag},
-                               {"opcode", fmt::format("{:04x}", static_cast<unsigned>(message.opcode))},
-                               {"command", name_of(named.opcode)}};
-    if (message.is_response) {
-        object["return_code"] = to_string(message.return_code);
-        if (message.background) object["background"] = true;
-        if (message.vendor_status != 0) object["vendor_status"] = message.vendor_status;
-    }
-    add_payload(object, named, request);
-    return object;
+    return message_to_json(message, request, 0);
 }
 
 }  // namespace memtide::fmapi

@@ -50,9 +50,9 @@ const CommandText* find_command(std::string_view text);
 // "5201", "0x5201" or "5201h", of whatever command.
 Result<Opcode> parse_opcode(std::string_view text);
 
-// Everything that a message says: header and payload, messages inside of tunnels too. `request` is what it
-// answers, null when that is not known. A payload that cannot be read is there in hexadecimal, with what is
-// wrong with it as "error".
+// Everything that a message says: header and payload, messages inside of tunnels too (of more than four in
+// each other the inner ones stay in hexadecimal). `request` is what it answers, null when that is not known.
+// A payload that cannot be read is there in hexadecimal, with what is wrong with it as "error".
 boost::json::object to_json(const Message& message, const Message* request = nullptr);
 
 }  // namespace memtide::fmapi

@@ -88,6 +88,45 @@ TEST_F(Captures, OfBareMctpPacketsAreReadToo) {
     EXPECT_EQ(capture->messages[0].source, "endpoint 0");
 }
 
+// A pcapng file of bare MCTP packets (link type 291) with one packet of this time, in microseconds.
+std::vector<std::byte> pcapng(std::uint64_t time, std::span<const std::byte> packet) {
+    auto file = bytes(
+        "0a 0d 0d 0a 1c 00 00 00 4d 3c 2b 1a 01 00 00 00 ff ff ff ff ff ff ff ff 1c 00 00 00"
+        "01 00 00 00 14 00 00 00 23 01 00 00 00 00 01 00 14 00 00 00");
+    const auto put = [&file](std::uint64_t value) {
+        for (int i = 0; i < 4; ++i) file.push_back(static_cast<std::byte>(value >> (8 * i)));
+    };
+    const std::size_t padded = (packet.size() + 3) / 4 * 4;
+    for (const std::uint64_t word :
+         {std::uint64_t{6}, 32 + padded, std::uint64_t{0}, time >> 32, time, packet.size(), packet.size()})
+        put(word);
+    file.insert(file.end(), packet.begin(), packet.end());
+    file.resize(file.size() + padded - packet.size());
+    put(32 + padded);
+    return file;
+}
+
+TEST_F(Captures, OfTimesThatNoClockHoldsHaveItsLast) {
+    const auto file = pcapng(~std::uint64_t{0}, asked());
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    const auto capture = read_capture_file(path_);
+    ASSERT_TRUE(capture) << capture.error().message;
+    ASSERT_EQ(capture->messages.size(), 1U);
+    const auto end = std::chrono::system_clock::time_point::max();
+    EXPECT_GT(capture->messages[0].time.value(), end - std::chrono::hours(3));
+}
+
+TEST_F(Captures, APacketWithoutAMessageInItIsAnError) {
+    const auto file = pcapng(0, bytes("01 00 00 c8"));
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    const auto capture = read_capture_file(path_);
+    ASSERT_TRUE(capture) << capture.error().message;
+    ASSERT_EQ(capture->messages.size(), 1U);
+    EXPECT_EQ(capture->messages[0].error, "a packet of 4 bytes: MCTP packets here have 5 to 68");
+}
+
 TEST_F(Captures, ThatAreNoneOrEndEarlyAreRefusedByName) {
     EXPECT_THAT(read_capture_file("/nowhere/x.pcap").error().message, HasSubstr("/nowhere/x.pcap"));
     std::ofstream(path_) << "hello, this is no capture at all";
@@ -136,6 +175,18 @@ TEST(TcpStreams, PutSegmentsIntoTheirOrderAndTakeEachByteOnce) {
     EXPECT_TRUE(given_out(streams, frame(8600, 4000, first, false, all.first(50))).empty()) << "sent again";
     EXPECT_TRUE(given_out(streams, frame(4000, 8600, 7, true, {})).empty()) << "the other direction";
     EXPECT_EQ(given_out(streams, frame(4000, 8600, 8, false, asked())), asked());
+}
+
+TEST(TcpStreams, WhatIsSentAgainMayBeLongerThanItWas) {
+    TcpStreams streams;
+    const auto data = answered();
+    const std::span all(data);
+    EXPECT_TRUE(given_out(streams, frame(8600, 4000, 0, true, {})).empty());
+    EXPECT_TRUE(given_out(streams, frame(8600, 4000, 11, false, all.subspan(10, 5))).empty());
+    EXPECT_TRUE(given_out(streams, frame(8600, 4000, 11, false, all.subspan(10))).empty());
+    EXPECT_TRUE(given_out(streams, frame(8600, 4000, 11, false, all.subspan(10, 1))).empty());
+    EXPECT_EQ(given_out(streams, frame(8600, 4000, 1, false, all.first(10))), data);
+    EXPECT_EQ(streams.waiting(), 0U);
 }
 
 TEST(TcpStreams, NoPrefixOfAFrameIsReadBeyondItsEnd) {

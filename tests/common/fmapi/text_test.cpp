@@ -100,5 +100,21 @@ TEST(MessageJson, OpensTunnelsAndReadsAnswersByWhatWasAsked) {
     EXPECT_THAT(text, HasSubstr(R"("memory_size":1024)"));
 }
 
+// A message has room for thousands of tunnels in each other: more than a stack has for their JSON.
+TEST(MessageJson, LeavesTunnelsInTunnelsWithoutEndClosed) {
+    Message message = make_request(Opcode::kGetLdInfo, 0);
+    for (int i = 0; i < 3'800; ++i)
+        message = make_request(
+            Opcode::kTunnelManagementCommand, 0,
+            encode(TunnelRequest{2, TunnelTarget::kPort, MctpType::kFmApi, encode_message(message)}));
+    const boost::json::object told = to_json(message);
+    const boost::json::object* payload = &told.at("payload").as_object();
+    int opened = 0;
+    for (; payload->contains("message"); ++opened)
+        payload = &payload->at("message").as_object().at("payload").as_object();
+    EXPECT_EQ(opened, 4);
+    EXPECT_TRUE(payload->at("command").is_string());
+}
+
 }  // namespace
 }  // namespace memtide::fmapi

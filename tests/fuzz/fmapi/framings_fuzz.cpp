@@ -1,13 +1,15 @@
 // Whatever a peer sends in any of the framings and header forms: messages or an error, no more memory than it
 // may take, and what was taken for a message survives being sent again. Control messages are answered, and
-// what is answered reads back too.
+// what is answered reads back too. What an answer looks like names a dialect of the same framing.
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+#include <string>
 
+#include "common/fmapi/dialect.h"
 #include "common/fmapi/mctp.h"
 #include "common/fmapi/mctp_control.h"
 
@@ -37,7 +39,17 @@ void send_again(const MctpMessage& message, const WireFormat& format) {
     require(assembler.pending() == 0);
 }
 
+void name_dialect(const Message& message, const WireFormat& format) {
+    const Dialect& dialect = recognise_dialect(format, message.opcode == Opcode{}, message.payload.size());
+    require(dialect.wire.framing == format.framing && find_dialect(dialect.name) == &dialect);
+    require(dialect_names().find(dialect.name) != std::string::npos);
+}
+
 void take_control(const MctpMessage& message, const WireFormat& format) {
+    const auto instance = static_cast<std::uint8_t>(message.message.payload.size());
+    std::uint8_t wanted = 0;
+    const auto accepted = answer_control(set_endpoint_id_request(instance, 9), wanted);
+    require(accepted && wanted == 9 && accepted_endpoint_id(*accepted, instance) == 9);
     std::uint8_t eid = 8;
     auto answer = answer_control(message.message.payload, eid);
     (void)accepted_endpoint_id(message.message.payload, 0);
@@ -72,10 +84,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             const auto next = assembler.next();
             if (!next) return 0;
             if (!*next) break;
-            if ((*next)->type == MctpType::kControl)
+            if ((*next)->type == MctpType::kControl) {
                 take_control(**next, format);
-            else
-                send_again(**next, format);
+                continue;
+            }
+            send_again(**next, format);
+            if ((*next)->message.is_response) name_dialect((*next)->message, format);
         }
         require(assembler.pending() <= 17 * (PacketAssembler::kDefaultLimit + kPacketSize));
     }

@@ -29,7 +29,10 @@ SwitchView Core::switch_view(const PartRef& ref) const {
     view.device_present = inventory_.shows(owner->id, part.port, part.memory);
     if (const LogicalDevice* ld = inventory_.ld(part.memory)) {
         view.ld_size = ld->size;
-        view.ld_clean = ld->clean && !ld->quarantined;
+        // What a dynamic capacity device offers has been erased by the device.
+        view.ld_clean = (ld->clean || ld->dynamic) && !ld->quarantined;
+        view.dynamic = ld->dynamic;
+        view.offered = ld->offered;
         view.ld_elsewhere = ld->bound_at && *ld->bound_at != part.where;
     }
     if (!view.device_present) view.moved_to = moved_to(part);

@@ -1,6 +1,7 @@
 #include "fabric-manager/fmapi/client.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,8 @@ using fmapi::ReturnCode;
 // Keeps the largest answer, 32 VCSs of 255 vPPBs, well under the 64 KiB a message may have.
 constexpr std::size_t kVcssPerRequest = 32;
 constexpr std::size_t kPortsPerRequest = 255;
+// As much of a list as goes into one answer.
+constexpr std::uint32_t kWholeList = std::numeric_limits<std::uint32_t>::max();
 
 template <typename Payload>
 struct Outcome {
@@ -239,6 +242,64 @@ Call<fmapi::GetHeadInfoResponse> ask_heads(std::shared_ptr<Session> session, std
     co_return std::move(*answer);
 }
 
+Call<std::vector<fmapi::DcRegionConfiguration>> ask_dc_regions(std::shared_ptr<Session> session,
+                                                               std::uint8_t port, std::uint16_t host) {
+    std::vector<fmapi::DcRegionConfiguration> all;
+    std::size_t available = 0;
+    do {
+        fmapi::GetHostDcRegionConfigurationRequest request;
+        request.host = host;
+        request.first_region = static_cast<std::uint8_t>(all.size());
+        auto part = co_await ask<fmapi::GetHostDcRegionConfiguration>(session, Target::device(port), request);
+        if (!part) co_return std::unexpected(std::move(part.error()));
+        available = part->available_regions;
+        if (part->host != host || part->regions.empty() || available > fmapi::kMaxDcRegions ||
+            all.size() + part->regions.size() > available)
+            co_return not_what_was_asked(*session, Opcode::kGetHostDcRegionConfiguration, "regions");
+        std::ranges::move(part->regions, std::back_inserter(all));
+    } while (all.size() < available);
+    co_return all;
+}
+
+// Whether a page is of the list that was asked for, from where it was asked for.
+template <typename Request, typename Response>
+bool is_of(const Response& page, const Request& request) {
+    if constexpr (requires { page.first; })
+        if (page.first != request.first) return false;
+    if constexpr (requires { page.host; })
+        if (page.host != request.host) return false;
+    return true;
+}
+
+// A whole list of a dynamic capacity device. One that changes while it is read in pages is read again from
+// its beginning.
+template <typename Command, typename Element>
+Call<std::vector<Element>> ask_pages(std::shared_ptr<Session> session, std::uint8_t port,
+                                     typename Command::Request request,
+                                     std::vector<Element> Command::Response::* list) {
+    constexpr int kReadings = 8;
+    for (int reading = 0; reading < kReadings; ++reading) {
+        std::vector<Element> all;
+        std::optional<std::uint32_t> generation;
+        for (;;) {
+            request.first = static_cast<std::uint32_t>(all.size());
+            auto page = co_await ask<Command>(session, Target::device(port), request);
+            if (!page) co_return std::unexpected(std::move(page.error()));
+            if (generation && *generation != page->generation) break;
+            generation = page->generation;
+            std::vector<Element>& got = (*page).*list;
+            const bool ends = page->total == all.size() + got.size();
+            if (!is_of(*page, request) || (got.empty() && !ends) || all.size() + got.size() > page->total)
+                co_return not_what_was_asked(*session, Command::kOpcode, "entries");
+            std::ranges::move(got, std::back_inserter(all));
+            if (ends) co_return all;
+        }
+    }
+    co_return fail(ErrorCode::kConflict,
+                   fmt::format("switch at {}: {}: it changes faster than it can be read", session->address(),
+                               describe(Command::kOpcode, Target::device(port))));
+}
+
 constexpr std::uint16_t every_log() {
     std::uint16_t logs = 0;
     for (const fmapi::EventLog log : fmapi::kEventLogs)
@@ -311,6 +372,30 @@ class SwitchClient final : public FmApiClient {
     }
     Call<fmapi::GetHeadInfoResponse> head_info(std::uint8_t port, std::uint8_t heads) override {
         return ask_heads(session_, port, heads);
+    }
+    Call<fmapi::GetDcdInfoResponse> dcd_info(std::uint8_t port) override {
+        return ask<fmapi::GetDcdInfo>(session_, Target::device(port));
+    }
+    Call<std::vector<fmapi::DcRegionConfiguration>> dc_regions(std::uint8_t port,
+                                                               std::uint16_t host) override {
+        return ask_dc_regions(session_, port, host);
+    }
+    Call<std::vector<fmapi::DcExtent>> dc_extents(std::uint8_t port, std::uint16_t host) override {
+        return ask_pages<fmapi::GetDcRegionExtentLists>(session_, port, {host, kWholeList, 0},
+                                                        &fmapi::GetDcRegionExtentListsResponse::extents);
+    }
+    Call<std::vector<fmapi::DcTagInformation>> dc_tags(std::uint8_t port) override {
+        return ask_pages<fmapi::DynamicCapacityListTags>(session_, port, {0, kWholeList},
+                                                         &fmapi::DynamicCapacityListTagsResponse::tags);
+    }
+    Call<void> add_dynamic_capacity(std::uint8_t port,
+                                    fmapi::InitiateDynamicCapacityAddRequest request) override {
+        return tell<fmapi::InitiateDynamicCapacityAdd>(session_, Target::device(port), std::move(request));
+    }
+    Call<void> release_dynamic_capacity(std::uint8_t port,
+                                        fmapi::InitiateDynamicCapacityReleaseRequest request) override {
+        return tell<fmapi::InitiateDynamicCapacityRelease>(session_, Target::device(port),
+                                                           std::move(request));
     }
     Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override {
         return ask<fmapi::IdentifyMemoryDevice>(session_, target);

@@ -51,7 +51,7 @@ std::optional<Error> Inventory::contradiction(const SwitchId& id, const DeviceRe
                                      at, says.head, known.id.value, head.port, head.switch_id.value)};
     if (says.heads != known.head_count)
         return contradicts(at, known, fmt::format("{} heads, not {}", says.heads, known.head_count));
-    const bool is_mld = reading.kind == DeviceKind::kMld;
+    const bool is_mld = is_divided(reading.kind);
     if ((is_mld && reading.size != known.size) || reading.granularity != known.granularity)
         return contradicts(at, known, "another size");
     if (reading.lds.size() != known.lds.size() || !has_map(known, says))
@@ -111,14 +111,17 @@ void Inventory::read_lds(Device& device, const DeviceReading& reading) {
             device.lds.push_back(std::move(ld));
             continue;
         }
-        if (ld.size != seen.size || same == old.end() || same->head != ld.head) {
+        ld.id = seen.id;
+        if (seen.serial.value != 0) ld.serial = seen.serial;
+        const Bytes size_before = std::exchange(ld.size, seen.size);
+        ld.dynamic = device.kind == DeviceKind::kDcd;
+        ld.accepted = seen.size;
+        ld.pending = seen.offered;
+        settle(ld);
+        if (ld.size != size_before || same == old.end() || same->head != ld.head) {
             ld.clean = false;
             device.refused_carves.clear();
         }
-        ld.id = seen.id;
-        if (seen.serial.value != 0) ld.serial = seen.serial;
-        ld.size = seen.size;
-        settle(ld);
         device.lds.push_back(std::move(ld));
     }
     // Through a head of an SLD only its own LD's size can be asked: it has what all heads have.

@@ -11,9 +11,9 @@ namespace {
 
 class FleetScenarios : public testing::Test {
   protected:
-    // Two hosts behind a switch with one device of one LD.
-    void run_with(const std::vector<std::string>& more) {
-        std::vector<std::string> options{"--lds=1"};
+    // Two hosts behind a switch with one device.
+    void run_with(const std::vector<std::string>& more, int lds = 1) {
+        std::vector<std::string> options{fmt::format("--lds={}", lds)};
         options.insert(options.end(), more.begin(), more.end());
         fleet_.emplace(start_fleet(folder_, {.hosts = 2, .switches = 1, .devices = 1, .options = options}));
         manager_.emplace(start_fleet_manager(folder_));
@@ -63,6 +63,53 @@ TEST_F(FleetScenarios, AHostLosesItsMemoryWithALinkAndHasItAgain) {
     EXPECT_TRUE(eventually([&] { return online() == 0; }));
     EXPECT_EQ(control_.call("DELETE", "/v1/faults").status, 204U);
     EXPECT_TRUE(eventually([&] { return online() == 1; }));
+    expect_no_violations();
+}
+
+// As a vendor's own tools do it, while a manager runs.
+TEST_F(FleetScenarios, VirtualSwitchesChangeUnderAManager) {
+    run_with({"--vppbs=3"}, 4);
+    const std::string vcss = "/v1/switches/switch0/vcss/";
+    const auto manager_sees = [&](int vcs, const std::string& what) {
+        return eventually([&] {
+            const boost::json::value seen = rest_.get("/v1/switches/switch0").json;
+            if (!seen.is_object()) return false;
+            for (const boost::json::value& one : seen.at("vcss").as_array())
+                if (one.at("id").to_number<int>() == vcs)
+                    return fmt::format("{} {}", one.at("enabled").as_bool(),
+                                       one.at("vppbs").as_array().size()) == what;
+            return what == "gone";
+        });
+    };
+    const std::string one = compose("host0");
+    expect_state(one, "Online");
+
+    EXPECT_EQ(control_.call("PUT", vcss + "1?enabled=false").status, 204U);
+    ASSERT_TRUE(manager_sees(1, "false 3"));
+    EXPECT_EQ(rest_.compose("host1", "256MiB").code(), "host-not-reachable");
+    EXPECT_EQ(control_.call("PUT", vcss + "0?enabled=false").status, 409U);
+    EXPECT_EQ(control_.call("PUT", vcss + "1?enabled=true").status, 204U);
+    ASSERT_TRUE(manager_sees(1, "true 3"));
+    const std::string two = compose("host1");
+    expect_state(two, "Online");
+
+    EXPECT_EQ(control_.call("PUT", vcss + "0?vppbs=1").status, 204U);
+    ASSERT_TRUE(manager_sees(0, "true 1"));
+    EXPECT_EQ(rest_.compose("host0", "256MiB").code(), "no-free-vppb");
+    EXPECT_EQ(control_.call("PUT", vcss + "0?vppbs=5").status, 204U);
+    ASSERT_TRUE(manager_sees(0, "true 5"));
+    expect_state(compose("host0"), "Online");
+
+    EXPECT_EQ(control_.call("DELETE", vcss + "1").status, 409U);
+    EXPECT_EQ(rest_.call("DELETE", "/v1/compositions/" + two).status, 202U);
+    expect_state(two, "Released");
+    EXPECT_EQ(control_.call("DELETE", vcss + "1").status, 204U);
+    ASSERT_TRUE(manager_sees(1, "gone"));
+    EXPECT_EQ(rest_.compose("host1", "256MiB").code(), "host-not-reachable");
+    EXPECT_EQ(control_.call("PUT", vcss + "1?upstream_port=1&vppbs=2").status, 204U);
+    ASSERT_TRUE(manager_sees(1, "true 2"));
+    expect_state(compose("host1"), "Online");
+    EXPECT_EQ(text(rest_.get("/v1/compositions/" + one).json, "state"), "Online");
     expect_no_violations();
 }
 

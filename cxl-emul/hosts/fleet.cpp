@@ -202,6 +202,7 @@ asio::awaitable<void> Fleet::turn_off(SwitchPlace& place, Duration lasts) {
             if (one.slot.switch_name == id) owners_.erase(serial);
         host->lose_switch(id);
     }
+    set_cables(place, false);
     ++ledger_.power_cycles;
     place.changing = false;
     later(lasts, [this, id] { (void)power_on(id); });
@@ -216,7 +217,8 @@ asio::awaitable<void> Fleet::turn_on(SwitchPlace& place) {
         if (device.worn || device.failing) set_health(id, device);
     }
     for (const Host* host : place.hosts)
-        if (host->model().faults().has(HostFault::kLinkDown)) place.life->set_host_link(host->name(), false);
+        if (!host->reaches(place.life->config().name)) place.life->set_host_link(host->name(), false);
+    set_cables(place, true);
     place.changing = false;
     if (stopped_) place.life->stop();
 }
@@ -314,8 +316,40 @@ Result<> Fleet::end_fault(const DeviceId& id, DeviceFault fault) {
 
 void Fleet::show_port(SwitchPlace& place, std::uint8_t port, bool there) {
     const PortConfig* at = place.life->config().port(port);
+    if (at != nullptr && at->cascade) {
+        if (there)
+            place.cables_out.erase(port);
+        else
+            place.cables_out.insert(port);
+        set_cable(*at->cascade, there && place.life->is_on());
+    }
     if (at == nullptr || !at->device) return;
     for (Host* host : place.hosts) host->set_device_link(at->device->value, there);
+}
+
+// The host of the port where the cable ends reaches everything below over it: the switch there, and what that
+// one has cables to.
+void Fleet::set_cable(const CascadeConfig& cable, bool there) {
+    SwitchPlace& below = switches_.at(cable.below);
+    const SwitchConfig& config = below.life->config();
+    const HostId& name = *config.port(cable.upstream_port)->host;
+    if (const auto host = hosts_.find(name); host != hosts_.end()) {
+        host->second->set_path(cable.below, there);
+        below.life->set_host_link(name, host->second->reaches(cable.below));
+    }
+    for (const PortConfig& port : config.ports)
+        if (port.cascade && end_of(*port.cascade).host == name)
+            set_cable(*port.cascade, there && below.life->is_on() && !below.cables_out.contains(port.id));
+}
+
+const PortConfig& Fleet::end_of(const CascadeConfig& cable) const {
+    return *switches_.at(cable.below).life->config().port(cable.upstream_port);
+}
+
+// What a switch without power had below it is cut off from it, and is there again with it.
+void Fleet::set_cables(SwitchPlace& place, bool there) {
+    for (const PortConfig& port : place.life->config().ports)
+        if (port.cascade) set_cable(*port.cascade, there && !place.cables_out.contains(port.id));
 }
 
 void Fleet::set_port_link(const SwitchId& id, std::uint8_t port, bool up) {

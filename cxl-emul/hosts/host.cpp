@@ -30,9 +30,7 @@ void Host::run_agent() {
 
 // --- Slots and links ---
 
-bool Host::is_reachable(const BoundDevice& one) const {
-    return one.link_up && !model_.faults().has(HostFault::kLinkDown);
-}
+bool Host::is_reachable(const BoundDevice& one) const { return one.link_up && reaches(one.slot.switch_name); }
 
 void Host::show(const BoundDevice& one, HostModel::Arrival arrival) {
     if (!is_reachable(one) || model_.use_of(one.device.serial)) return;
@@ -76,6 +74,24 @@ void Host::set_device_link(const std::string& media, bool up) {
         if (one.device.media->path() != media) continue;
         one.link_up = up;
         if (up)
+            show(one, HostModel::Arrival::kLinkUp);
+        else
+            hide(one);
+    }
+}
+
+bool Host::reaches(const SwitchId& id) const {
+    return !cut_off_.contains(id) && !model_.faults().has(HostFault::kLinkDown);
+}
+
+void Host::set_path(const SwitchId& id, bool there) {
+    if (there)
+        cut_off_.erase(id);
+    else
+        cut_off_.insert(id);
+    for (auto& [serial, one] : bound_) {
+        if (one.slot.switch_name != id) continue;
+        if (there)
             show(one, HostModel::Arrival::kLinkUp);
         else
             hide(one);

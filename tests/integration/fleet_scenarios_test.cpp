@@ -12,11 +12,11 @@ namespace {
 class FleetScenarios : public testing::Test {
   protected:
     // Two hosts behind a switch with one device.
-    void run_with(const std::vector<std::string>& more, int lds = 1) {
+    void run_with(const std::vector<std::string>& more, int lds = 1, const std::string& manager = {}) {
         std::vector<std::string> options{fmt::format("--lds={}", lds)};
         options.insert(options.end(), more.begin(), more.end());
         fleet_.emplace(start_fleet(folder_, {.hosts = 2, .switches = 1, .devices = 1, .options = options}));
-        manager_.emplace(start_fleet_manager(folder_));
+        manager_.emplace(start_fleet_manager(folder_, manager));
         EXPECT_TRUE(eventually([this] { return number_in_pool("free") > 0; }));
     }
     std::uint64_t number_in_pool(std::string_view member) {
@@ -68,7 +68,7 @@ TEST_F(FleetScenarios, AHostLosesItsMemoryWithALinkAndHasItAgain) {
 
 // As a vendor's own tools do it, while a manager runs.
 TEST_F(FleetScenarios, VirtualSwitchesChangeUnderAManager) {
-    run_with({"--vppbs=3"}, 4);
+    run_with({"--vppbs=3"}, 4, "timing: {switch_poll: 200ms}\n");
     const std::string vcss = "/v1/switches/switch0/vcss/";
     const auto manager_sees = [&](int vcs, const std::string& what) {
         return eventually([&] {

@@ -38,6 +38,8 @@ class Host {
     void unbind(const HotplugSlot& slot, HostModel::Removal how);
     // The switch lost its power: all that was bound there is gone.
     void lose_switch(const SwitchId& id);
+    // Its device has something to say.
+    void interrupt(const HotplugSlot& slot);
     void set_device_link(const std::string& media, bool up);
     [[nodiscard]] const std::map<SerialNumber, BoundDevice>& bound() const { return bound_; }
 
@@ -53,6 +55,7 @@ class Host {
     void hide(const BoundDevice& one);
     [[nodiscard]] bool is_reachable(const BoundDevice& one) const;
     void run_agent();
+    std::map<SerialNumber, BoundDevice>::iterator find(const HotplugSlot& slot);
 
     HostModel model_;
     std::shared_ptr<Agent> agent_;

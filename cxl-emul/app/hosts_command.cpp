@@ -114,7 +114,9 @@ Result<FleetOptions> read(const HostsOptions& typed) {
     if (options.count == 0 && options.topology.empty())
         return fail(ErrorCode::kInvalidArgument,
                     "--count says how many hosts there are, or --topology in which file they are");
-    options.kind = typed.kind == "sld" ? DeviceKind::kSld : DeviceKind::kMld;
+    options.kind = typed.kind == "sld"   ? DeviceKind::kSld
+                   : typed.kind == "dcd" ? DeviceKind::kDcd
+                                         : DeviceKind::kMld;
     const auto size = parse_bytes(typed.ld_size);
     if (!size) return std::unexpected(about("--ld-size", size.error()));
     options.ld_size = *size;
@@ -263,13 +265,17 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--devices", fleet.devices, "Devices behind each switch")
         ->check(from(1))
         ->capture_default_str();
-    command->add_option("--kind", options->kind, "Kind of the devices: mld or sld")
-        ->check(CLI::IsMember({"mld", "sld"}))
+    command->add_option("--kind", options->kind, "Kind of the devices: mld, sld or dcd")
+        ->check(CLI::IsMember({"mld", "sld", "dcd"}))
         ->capture_default_str();
-    command->add_option("--lds", fleet.lds, "Logical devices of each MLD")
+    command
+        ->add_option("--lds", fleet.lds,
+                     "Logical devices of each MLD, or hosts that can have memory of a DCD")
         ->check(from(1))
         ->capture_default_str();
-    command->add_option("--ld-size", options->ld_size, "Size of each logical device, or SLD")
+    command
+        ->add_option("--ld-size", options->ld_size,
+                     "Size of each logical device, or SLD; a DCD has as much for each host")
         ->capture_default_str();
     command
         ->add_option("--heads", fleet.heads,

@@ -91,7 +91,14 @@ json::value describe(const Host& host) {
         item["switch"] = one.slot.switch_name.value;
         item["vcs"] = one.slot.vcs;
         item["vppb"] = one.slot.vppb;
-        item["size"] = one.device.size.value;
+        json::array extents;
+        std::uint64_t size = 0;
+        for (const ByteRange& memory : host.model().memory_of(serial)) {
+            size += memory.size();
+            extents.push_back(json::object{{"offset", memory.begin}, {"size", memory.size()}});
+        }
+        item["size"] = one.device.mailbox ? size : one.device.size.value;
+        if (one.device.mailbox) item["extents"] = std::move(extents);
         const auto use = host.model().use_of(serial);
         constexpr std::string_view kUses[] = {"found",         "going-online", "online",
                                               "going-offline", "offline",      "not-erased"};

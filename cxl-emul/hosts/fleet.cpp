@@ -12,6 +12,22 @@
 namespace memtide::emul {
 namespace asio = boost::asio;
 
+// Of the LD in a slot: gone with the power of its switch, and when it is unbound.
+class Fleet::LdMailbox final : public Mailbox {
+  public:
+    LdMailbox(const Fleet& fleet, HotplugSlot slot) : fleet_(fleet), slot_(std::move(slot)) {}
+
+    Result<fmapi::Message> send(const fmapi::Message& request) override {
+        const auto running = fleet_.running_switch(slot_.switch_name);
+        if (!running) return std::unexpected(running.error());
+        return (*running)->execute_of_host(slot_.vcs, slot_.vppb, request);
+    }
+
+  private:
+    const Fleet& fleet_;
+    HotplugSlot slot_;
+};
+
 // Where binds at the switches become devices in the slots of hosts.
 class Fleet::Hotplug final : public HotplugBackend {
   public:
@@ -26,9 +42,9 @@ class Fleet::Hotplug final : public HotplugBackend {
         if (!fresh)
             fleet_.ledger_.violation(
                 {"two-hosts", device.slot.host, device.serial, owner->second.value + " has it already"});
-        BoundDevice bound{device.slot,
-                          {device.serial, place->second.media, device.offset, device.size},
-                          !place->second.link_down};
+        PluggedDevice plugged{device.serial, place->second.media, device.offset, device.size};
+        if (device.dynamic) plugged.mailbox = std::make_shared<LdMailbox>(fleet_, device.slot);
+        BoundDevice bound{device.slot, std::move(plugged), !place->second.link_down};
         host->second->bind(std::move(bound));
         co_return Result<>();
     }
@@ -42,6 +58,12 @@ class Fleet::Hotplug final : public HotplugBackend {
         const bool surprise = option == fmapi::UnbindOption::kSurpriseHotRemove;
         host->second->unbind(slot, surprise ? HostModel::Removal::kSurprise : HostModel::Removal::kAsked);
         co_return Result<>();
+    }
+
+    asio::awaitable<void> interrupt(HotplugSlot slot) override {
+        if (const auto host = fleet_.hosts_.find(slot.host); host != fleet_.hosts_.end())
+            host->second->interrupt(slot);
+        co_return;
     }
 
   private:

@@ -88,6 +88,7 @@ class Fleet {
 
   private:
     class Hotplug;
+    class LdMailbox;
     struct SwitchPlace {
         std::unique_ptr<SwitchLife> life;
         bool changing = false;              // between on and off

@@ -49,11 +49,24 @@ void Host::bind(BoundDevice device) {
     show(bound_[serial] = std::move(device), HostModel::Arrival::kFresh);
 }
 
-void Host::unbind(const HotplugSlot& slot, HostModel::Removal how) {
-    const auto found = std::ranges::find_if(bound_, [&](const auto& one) {
+std::map<SerialNumber, BoundDevice>::iterator Host::find(const HotplugSlot& slot) {
+    return std::ranges::find_if(bound_, [&](const auto& one) {
         return one.second.slot.switch_name == slot.switch_name && one.second.slot.vcs == slot.vcs &&
                one.second.slot.vppb == slot.vppb;
     });
+}
+
+// Seen by the host whatever its agent does; one that is bound while its link is down has nothing in the
+// model.
+void Host::interrupt(const HotplugSlot& slot) {
+    const auto found = find(slot);
+    if (found == bound_.end()) return;
+    model_.interrupt(found->first);
+    agent_->wake();
+}
+
+void Host::unbind(const HotplugSlot& slot, HostModel::Removal how) {
+    const auto found = find(slot);
     if (found == bound_.end()) return;
     model_.unplug(found->first, how);
     bound_.erase(found);

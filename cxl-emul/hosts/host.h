@@ -39,6 +39,8 @@ class Host {
     void unbind(const HotplugSlot& slot, HostModel::Removal how);
     // The switch lost its power: all that was bound there is gone.
     void lose_switch(const SwitchId& id);
+    // Its device has something to say.
+    void interrupt(const HotplugSlot& slot);
     void set_device_link(const std::string& media, bool up);
     // The way to a switch, over a cable from the one above it, is cut or there again.
     void set_path(const SwitchId& id, bool there);
@@ -57,6 +59,7 @@ class Host {
     void hide(const BoundDevice& one);
     [[nodiscard]] bool is_reachable(const BoundDevice& one) const;
     void run_agent();
+    std::map<SerialNumber, BoundDevice>::iterator find(const HotplugSlot& slot);
 
     HostModel model_;
     std::shared_ptr<Agent> agent_;

@@ -15,6 +15,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include "common/fmapi/mctp.h"
@@ -111,20 +112,21 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         if (from != nullptr && request.opcode == fmapi::Opcode::kSetMctpEventInterruptPolicy &&
             answer.response.return_code == fmapi::ReturnCode::kSuccess)
             from->want_notifications(model_.events.notified() != 0);
-        operations_.erase_released(shared_from_this());
         notify_managers();
-        if (log::is_enabled(log::Level::kDebug))
-            log::debug("command", {{"switch", config_.name},
-                                   {"request", fmapi::to_string(request)},
-                                   {"code", fmapi::to_string(answer.response.return_code)}});
-        if (answer.started) {
-            // The operation owns this until its end, and so tells the connection when that is.
-            auto command = std::make_shared<std::shared_ptr<Impl>>(shared_from_this());
-            if (from != nullptr) from->works_on(command);
-            operations_.launch(*answer.started, std::move(command));
-        }
-        operations_.obey_aborts();
-        return std::move(answer.response);
+        interrupt_hosts();
+        return carry_out(request, std::move(answer), from);
+    }
+
+    Result<fmapi::Message> execute_of_host(std::uint8_t vcs, std::uint8_t vppb,
+                                           const fmapi::Message& request) {
+        const auto index = model_.find_vcs(vcs);
+        if (!index || vppb >= model_.vcss[*index].vppbs.size() ||
+            model_.bridge({*index, vppb}).state == VirtualBridge::State::kUnbound)
+            return fail(ErrorCode::kNotFound,
+                        fmt::format("nothing is bound to vPPB {} of VCS {} of switch {}", vppb, vcs,
+                                    config_.name.value));
+        operations_.refresh_progress();
+        return carry_out(request, handle_of_host(model_, {*index, vppb}, request), nullptr);
     }
 
     std::vector<VppbStatus> vppbs() const {
@@ -232,6 +234,23 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     }
 
   private:
+    // What begins with the answer to a request.
+    fmapi::Message carry_out(const fmapi::Message& request, Answer answer, Connection* from) {
+        operations_.erase_released(shared_from_this());
+        if (log::is_enabled(log::Level::kDebug))
+            log::debug("command", {{"switch", config_.name},
+                                   {"request", fmapi::to_string(request)},
+                                   {"code", fmapi::to_string(answer.response.return_code)}});
+        if (answer.started) {
+            // The operation owns this until its end, and so tells the connection when that is.
+            auto command = std::make_shared<std::shared_ptr<Impl>>(shared_from_this());
+            if (from != nullptr) from->works_on(command);
+            operations_.launch(*answer.started, std::move(command));
+        }
+        operations_.obey_aborts();
+        return std::move(answer.response);
+    }
+
     void set_link(std::size_t port, bool up) {
         Port& changed = model_.ports[port];
         bool& link = changed.config.host ? changed.host_link_up : changed.device_link_up;
@@ -264,6 +283,23 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             if (upstream != port && &below != &model_.ports[port]) continue;
             const bool up = reachable_device(below) && (!upstream || model_.ports[*upstream].host_link_up);
             asio::co_spawn(strand_, hotplug_->set_reachable(operations_.device_at(id), up), asio::detached);
+        }
+    }
+
+    // Those whose LDs have new records for them.
+    void interrupt_hosts() {
+        for (std::size_t i = 0; i < model_.devices.size(); ++i) {
+            Device& device = model_.devices[i];
+            if (!device.dynamic) continue;
+            for (std::size_t ld = 0; ld < device.lds.size(); ++ld) {
+                const auto vppb = device.lds[ld].taken_by;
+                if (!vppb || model_.bridge(*vppb).state != VirtualBridge::State::kBound ||
+                    !device.dynamic->interrupts[ld])
+                    continue;
+                device.dynamic->interrupts[ld] = false;
+                asio::co_spawn(strand_, hotplug_->interrupt(operations_.device_at(*vppb).slot),
+                               asio::detached);
+            }
         }
     }
 
@@ -565,6 +601,11 @@ asio::awaitable<fmapi::Message> Switch::execute(fmapi::Message request) {
         co_return impl->answer(fmapi::MctpType::kFmApi, message, nullptr);
     };
     co_return co_await asio::co_spawn(impl_->strand(), run(impl_, std::move(request)), asio::use_awaitable);
+}
+
+Result<fmapi::Message> Switch::execute_of_host(std::uint8_t vcs, std::uint8_t vppb,
+                                               const fmapi::Message& request) {
+    return impl_->execute_of_host(vcs, vppb, request);
 }
 
 asio::awaitable<std::vector<VppbStatus>> Switch::vppbs() {

@@ -108,6 +108,12 @@ class Switch {
     // One FM API command as if it had come over a connection; the answer is the response.
     boost::asio::awaitable<fmapi::Message> execute(fmapi::Message request);
 
+    // The same of a host, to the LD that one of its vPPBs holds or is about to: as through the mailbox of the
+    // LD. Answers at once, and so must be called on the executor's thread, which must be the only one.
+    // kNotFound when there is no such vPPB (ids as in VppbStatus) or when it is unbound.
+    Result<fmapi::Message> execute_of_host(std::uint8_t vcs, std::uint8_t vppb,
+                                           const fmapi::Message& request);
+
     // Every vPPB, by VCS and vPPB. A bound vPPB is one whose host can reach the device.
     boost::asio::awaitable<std::vector<VppbStatus>> vppbs();
 

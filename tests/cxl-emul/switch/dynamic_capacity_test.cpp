@@ -1,8 +1,12 @@
+#include <memory>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cxl-emul/switch/commands.h"
 #include "tests/cxl-emul/switch/dcd_switch.h"
+#include "tests/cxl-emul/switch/fake_hotplug.h"
+#include "tests/integration/eventually.h"
 
 // A dynamic capacity device behind a switch: what a fabric manager and the hosts make of it, over the wire.
 namespace memtide::emul::test {
@@ -393,6 +397,29 @@ TEST(DynamicCapacityFault, OtherDevicesDoNotKnowTheCommands) {
                                                fmapi::encode(fmapi::GetDynamicCapacityExtentListRequest{})))
                   .return_code,
               ReturnCode::kUnsupported);
+}
+
+TEST(DynamicCapacityHotplug, TheHostIsToldWhatItGotAndOfEachRecordWhileItIsBound) {
+    const auto hosts = std::make_shared<FakeHotplug>();
+    DcdSwitch dcd("", hosts);
+    const auto add = [&](std::uint16_t host) {
+        return dcd.add({.host = host, .region = 1, .length = kDcBlock});
+    };
+    ASSERT_EQ(add(0), ReturnCode::kSuccess);
+    EXPECT_THAT(hosts->interrupted(), IsEmpty());
+    ASSERT_EQ(dcd.manager.bind(0, 1, kDcdPort, 0), ReturnCode::kSuccess);
+    const HotplugDevice device = hosts->attached().at(0);
+    EXPECT_TRUE(device.dynamic);
+    EXPECT_EQ(device.size, Bytes());
+    EXPECT_EQ(device.serial.value, 0x201U);
+    const std::size_t before = hosts->interrupted().size();
+    ASSERT_EQ(add(0), ReturnCode::kSuccess);
+    ASSERT_EQ(add(1), ReturnCode::kSuccess);
+    EXPECT_TRUE(memtide::test::eventually([&] { return hosts->interrupted().size() > before; }));
+    for (const HotplugSlot& slot : hosts->interrupted()) {
+        EXPECT_EQ(slot.host.value, "host0");
+        EXPECT_EQ(slot.vppb, 1);
+    }
 }
 
 std::string complaint(const std::string& what, const std::string& by) {

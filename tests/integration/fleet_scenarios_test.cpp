@@ -113,6 +113,62 @@ TEST_F(FleetScenarios, VirtualSwitchesChangeUnderAManager) {
     expect_no_violations();
 }
 
+// 4 GiB in one region, for four LDs: added, accepted and given back by the hosts' own drivers.
+TEST_F(FleetScenarios, MemoryIsComposedOfADynamicCapacityDevice) {
+    run_with({"--kind=dcd", "--ld-size=1GiB"}, 4, "timing: {switch_poll: 200ms}\n");
+    EXPECT_EQ(number_in_pool("capacity"), std::uint64_t{4} << 30);
+    const auto compose = [this](const std::string& host, const std::string& size) {
+        return text(rest_.compose(host, size).json, "id");
+    };
+    const auto give_back = [this](const std::string& id) {
+        EXPECT_EQ(rest_.call("DELETE", "/v1/compositions/" + id).status, 202U);
+        expect_state(id, "Released");
+    };
+    const std::string one = compose("host0", "1GiB");
+    const std::string two = compose("host1", "2560MiB");
+    expect_state(one, "Online");
+    expect_state(two, "Online");
+    EXPECT_EQ(number_in_pool("free"), std::uint64_t{512} << 20);
+    EXPECT_EQ(text(rest_.get("/v1/devices").json.at("items").at(0), "kind"), "dcd");
+    give_back(one);
+    // What was host0's is in front of what is host1's, and behind it is some more.
+    const std::string three = compose("host0", "1536MiB");
+    expect_state(three, "Online");
+    EXPECT_EQ(number_in_pool("free"), 0U);
+    give_back(two);
+    give_back(three);
+    EXPECT_EQ(number_in_pool("free"), std::uint64_t{4} << 30);
+    expect_no_violations();
+}
+
+TEST_F(FleetScenarios, AHostThatRefusesCapacityHasItWhenItNoLongerDoes) {
+    run_with({"--kind=dcd", "--ld-size=1GiB"}, 2, "timing: {switch_poll: 200ms}\n");
+    EXPECT_EQ(control_.call("PUT", "/v1/hosts/host0/faults/refuses-capacity").status, 204U);
+    const std::string id = compose("host0");
+    EXPECT_TRUE(eventually([&] {
+        return rest_.get("/v1/compositions/" + id + "/history").body.find("it was offered again") !=
+               std::string::npos;
+    }));
+    EXPECT_EQ(control_.call("DELETE", "/v1/hosts/host0/faults/refuses-capacity").status, 204U);
+    expect_state(id, "Online");
+    expect_no_violations();
+}
+
+TEST_F(FleetScenarios, AManagerThatIsKilledFindsDynamicCapacityAgain) {
+    run_with({"--kind=dcd", "--ld-size=1GiB"}, 2);
+    const std::string one = compose("host0");
+    const std::string two = compose("host1");
+    manager_->kill();
+    manager_.emplace(start_fleet_manager(folder_));
+    for (const std::string& id : {one, two}) {
+        expect_state(id, "Online");
+        EXPECT_EQ(rest_.call("DELETE", "/v1/compositions/" + id).status, 202U);
+        expect_state(id, "Released");
+    }
+    EXPECT_EQ(number_in_pool("free"), std::uint64_t{2} << 30);
+    expect_no_violations();
+}
+
 TEST_F(FleetScenarios, AScenarioThatDoesNotFitTheFleetIsRefused) {
     process::Command command;
     command.argv = {MEMTIDE_CXL_EMUL, "hosts", "--count=2",

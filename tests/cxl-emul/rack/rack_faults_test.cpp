@@ -134,10 +134,12 @@ TEST_F(RackFaults, PoisonAndMediaErrorsReachTheGuestsDriver) {
     ASSERT_TRUE(rack().wait_for("test -e /sys/bus/cxl/devices/mem0/trigger_poison_list"));
     rack().shell("echo 1 > /sys/kernel/tracing/events/cxl/enable");
     rack().inject({"media-error", "device=mld0", "severity=fatal", "offset=8192"});
-    EXPECT_TRUE(rack().wait_for("grep -q 'cxl_general_media.*log=Fatal.*dpa=2000' /sys/kernel/tracing/trace"));
+    EXPECT_TRUE(
+        rack().wait_for("grep -q 'cxl_general_media.*log=Fatal.*dpa=2000' /sys/kernel/tracing/trace"));
     rack().inject({"poison", "device=mld0", "offset=4096", "length=128"});
-    EXPECT_TRUE(rack().wait_for("echo 1 > /sys/bus/cxl/devices/mem0/trigger_poison_list; "
-                                "grep -q 'cxl_poison.*dpa=0x1000 dpa_length=0x80' /sys/kernel/tracing/trace"));
+    EXPECT_TRUE(
+        rack().wait_for("echo 1 > /sys/bus/cxl/devices/mem0/trigger_poison_list; "
+                        "grep -q 'cxl_poison.*dpa=0x1000 dpa_length=0x80' /sys/kernel/tracing/trace"));
 }
 
 TEST_F(RackFaults, CardWhoseLinkIsDownIsGoneFromTheGuestAndComesBack) {

@@ -89,6 +89,11 @@ void reset(Device& device) {
     device.response_limit = kLargestMessage;
     device.qos = {};
     device.pci = {};
+    if (device.dynamic) {
+        device.dynamic->memory.power_on();
+        device.dynamic->events = EventLogs();
+        for (EventLogs& logs : device.dynamic->host_events) logs = EventLogs();
+    }
     Bytes offset;
     for (std::size_t i = 0; i < device.lds.size(); ++i) {
         Ld& ld = device.lds[i];

@@ -231,6 +231,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         for (const VppbId id : bound_vppbs())
             if (model_.device_of(model_.bridge(id)).config.name == device) co_await take_from_host(id);
         if (Device* const there = find_device(device)) reset(*there);
+        operations_.erase_released(shared_from_this());
     }
 
   private:

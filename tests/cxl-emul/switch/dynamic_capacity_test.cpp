@@ -485,5 +485,34 @@ TEST(DynamicCapacity, AHostThatIsUnboundAtOnceLeavesNothingToTheNext) {
     EXPECT_FALSE(model.devices[0].lds[0].taken_by.has_value());
 }
 
+// A device that comes back with its state lost; what is being erased meanwhile is erased to its end.
+TEST(DynamicCapacityPower, NothingIsRememberedWithoutPower) {
+    const TemporaryFolder folder("/dev/shm");
+    const Topology topology = parse_topology(dcd_topology(folder.path()), "test.yaml").value();
+    const std::shared_ptr<Device> device = make_device(topology.switches[0].devices[0]);
+    DynamicCapacity& memory = device->dynamic->memory;
+    ASSERT_EQ(memory.add({.host = 0, .region = 1, .length = 2 * kDcBlock, .tag = tag_of(1)}, 9),
+              ReturnCode::kSuccess);
+    ASSERT_EQ(memory.respond(0, {{{kSharedBase, 2 * kDcBlock}}, 0}), ReturnCode::kSuccess);
+    ASSERT_EQ(memory.add({.host = 1, .region = 1, .length = kDcBlock, .tag = tag_of(2)}, 9),
+              ReturnCode::kSuccess);
+    device->dynamic->log_events();
+    const std::uint32_t generation = memory.generation(0);
+    const ByteRange erasing = memory.take_dirty().value();
+    reset(*device);
+
+    EXPECT_THAT(memory.accepted(0), IsEmpty());
+    EXPECT_NE(memory.generation(0), generation);
+    EXPECT_THAT(memory.offered(1), IsEmpty());
+    EXPECT_THAT(memory.tags(), IsEmpty());
+    EXPECT_EQ(device->dynamic->host_events[0].room(fmapi::EventLog::kDynamicCapacity),
+              EventLogs::kDynamicCapacityRecords);
+    EXPECT_EQ(memory.free_memory().size(), mebibytes(256).value);
+    EXPECT_FALSE(memory.take_dirty());
+    memory.erased(erasing, false);
+    reset(*device);
+    EXPECT_EQ(memory.take_dirty(), std::optional(erasing));
+}
+
 }  // namespace
 }  // namespace memtide::emul::test

@@ -63,7 +63,7 @@ std::string PcapWriter::address_of_switch(std::uint32_t which_switch) {
 Result<PcapWriter> PcapWriter::open(const std::string& path) {
     // Not waiting for whoever is to read a pipe, and later not for how fast.
     constexpr int kFlags = O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    struct stat status {};
+    struct stat status{};
     const bool is_there = ::stat(path.c_str(), &status) == 0;
     const bool is_file = !is_there || S_ISREG(status.st_mode);
     const int file = ::open(path.c_str(), kFlags | (is_file ? O_RDWR | O_APPEND : O_WRONLY), 0600);
@@ -92,7 +92,7 @@ PcapWriter::PcapWriter(PcapWriter&& other) noexcept
 
 // Behind the last whole packet that is there already.
 Result<> PcapWriter::take_up() {
-    struct stat status {};
+    struct stat status{};
     if (::fstat(file_, &status) != 0) return fail_errno("look at", path_, errno);
     if (!is_file_ || status.st_size == 0) return append(std::as_bytes(std::span(kFileHeader)));
     auto header = kFileHeader;
@@ -118,7 +118,7 @@ Result<> PcapWriter::take_up() {
 Result<> PcapWriter::check_room() {
     if (!is_file_ || size_ - room_known_ < kLookForRoomEvery) return {};
     room_known_ = size_;
-    struct statvfs disk {};
+    struct statvfs disk{};
     if (::fstatvfs(file_, &disk) != 0 || disk.f_bavail * disk.f_frsize >= kRoomLeftToOthers) return {};
     return fail(ErrorCode::kExhausted,
                 fmt::format("write to {}: less than {} MiB are left on its disk, which are for others", path_,

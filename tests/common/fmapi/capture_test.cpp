@@ -88,7 +88,7 @@ TEST_F(Captures, GoOnBehindWhatIsThereAndAreForTheirOwnerOnly) {
         tap.write(Sender::kManager, to_packets({.route = {}, .message = request}));
         if (tag == 2) std::ofstream(path_, std::ios::app) << "half a packet";  // as of a machine that died
     }
-    struct stat status {};
+    struct stat status{};
     ASSERT_EQ(::stat(path_.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0600U);
     const auto capture = read_capture_file(path_);

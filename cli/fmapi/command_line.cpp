@@ -87,6 +87,9 @@ void FmapiCommandLine::add_options() {
     app_.add_flag("--wait", wait_, "Wait until a background operation is over");
     app_.add_option("--record", record_, "Write what is said behind this file, for replay")
         ->type_name("FILE");
+    app_.add_option("--pcap", pcap_,
+                    "Write what goes over the wire behind this file, for Wireshark and decode")
+        ->type_name("FILE");
     app_.add_flag("--json", json_, "Answer in JSON, for programs");
     app_.add_flag("--hex", hex_, "Show the bytes of the messages, too");
 }
@@ -142,6 +145,7 @@ void FmapiCommandLine::add_decode() {
         add("decode", "What was said in a capture: pcap, pcapng, or hexadecimal text",
             "  memtide fmapi decode capture.pcap\n"
             "  tcpdump -w - port 8600 | memtide fmapi decode --tcp-port 8600 -\n"
+            "  memtide fmapi decode --dialect framed-big-endian capture.pcap\n"
             "  echo '00 01 00 01 00 00 00 00 00 00 00 00' | memtide fmapi decode --text -\n");
     command->add_option("FILE", file_, "Which; - for standard input")->required()->type_name("");
     command->add_option("--tcp-port", tcp_port_, "Only connections from or to this port")->type_name("PORT");
@@ -162,7 +166,13 @@ Result<Console> FmapiCommandLine::console() const {
         return fail(ErrorCode::kInvalidArgument, "which switch? --switch or MEMTIDE_SWITCH says where it is");
     const auto timeout = parse_duration(timeout_);
     if (!timeout) return std::unexpected(timeout.error());
-    return Console::open(switch_, dialect_, *timeout);
+    return Console::open(switch_, dialect_, *timeout, pcap_);
+}
+
+// Wrong words, or a file that cannot be written to.
+int FmapiCommandLine::without_console(Output& output, const Error& why, const std::string& command) {
+    return why.code == ErrorCode::kInvalidArgument ? output.wrong_usage(why.message, command)
+                                                   : output.complaint(why.message);
 }
 
 int FmapiCommandLine::ask(Output& output, const fmapi::CommandText& command) {
@@ -185,7 +195,7 @@ int FmapiCommandLine::ask_raw(Output& output) {
 
 int FmapiCommandLine::exchange(Output& output, fmapi::Opcode opcode, fmapi::Payload payload) {
     auto bench = console();
-    if (!bench) return output.wrong_usage(bench.error().message, "fmapi");
+    if (!bench) return without_console(output, bench.error(), "fmapi");
     std::optional<Recorder> recorder;
     if (!record_.empty()) {
         auto opened = Recorder::open(record_);
@@ -237,7 +247,7 @@ int FmapiCommandLine::replay(Output& output) {
     const auto recorded = read_recording(file_);
     if (!recorded) return output.complaint(recorded.error().message);
     auto bench = console();
-    if (!bench) return output.wrong_usage(bench.error().message, "fmapi replay");
+    if (!bench) return without_console(output, bench.error(), "fmapi replay");
     std::size_t different = 0;
     for (std::size_t i = 0; i < recorded->size(); ++i) {
         const Exchange& was = (*recorded)[i];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -21,6 +22,7 @@
 
 #include "common/base/bytes.h"
 #include "common/daemon/daemon.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
 #include "cxl-emul/faults/fault_board.h"
@@ -29,6 +31,7 @@
 #include "cxl-emul/hosts/fleet.h"
 #include "cxl-emul/hosts/fleet_equipment.h"
 #include "cxl-emul/hosts/manager_config.h"
+#include "cxl-emul/switch/switch.h"
 
 namespace memtide::emul {
 namespace {
@@ -53,6 +56,7 @@ struct HostsOptions {
     std::string control;
     std::string scenario;
     double scenario_speed = 1;
+    std::string pcap;
     bool verbose = false;
 };
 
@@ -174,6 +178,11 @@ Result<> run(const HostsOptions& typed, const FleetOptions& options,
     asio::io_context context(1);
     auto fleet = Fleet::open(context.get_executor(), options);
     if (!fleet) return std::unexpected(fleet.error());
+    if (!typed.pcap.empty()) {
+        const auto capture = fmapi::SessionCapture::open(typed.pcap);
+        if (!capture) return std::unexpected(about("--pcap", capture.error()));
+        (*fleet)->capture(**capture);
+    }
     const Topology topology = (*fleet)->topology();
     if (!typed.write_config.empty()) {
         const ManagerFiles files = manager_files(typed.state, options.certificates.folder);
@@ -229,6 +238,8 @@ int run_hosts(const HostsOptions& typed) {
     }
     log::set_level(typed.verbose ? log::Level::kDebug : log::Level::kWarning);
     daemon::ignore_sigpipe();
+    // A file size limit is a full disk like any other, and no reason to die.
+    std::signal(SIGXFSZ, SIG_IGN);
     daemon::raise_file_limit();
     if (const auto done = run(typed, *options, scenario); !done) {
         std::cerr << "memtide-cxl-emul: " << done.error().message << '\n';
@@ -334,6 +345,7 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
         ->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
         ->check(CLI::Range(0.001, 1000.0))
         ->capture_default_str();
+    command->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
     for (const char* shape :
          {"--count", "--switches", "--devices", "--kind", "--lds", "--ld-size", "--heads", "--vppbs"})

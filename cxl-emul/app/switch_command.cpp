@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "common/daemon/daemon.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/log/log.h"
 #include "cxl-emul/faults/control.h"
 #include "cxl-emul/faults/scenario.h"
@@ -32,6 +33,7 @@ struct SwitchOptions {
     std::string control;
     std::string scenario;
     double scenario_speed = 1;
+    std::string pcap;
     bool check_config = false;
     bool verbose = false;
 };
@@ -64,20 +66,27 @@ Result<std::unique_ptr<FaultService>> start_faults(boost::asio::io_context& cont
     return service;
 }
 
-int serve(const Topology& topology, const std::vector<SwitchConfig>& configs, const Faults& faults) {
+int fail_with(const Error& error) {
+    std::cerr << "memtide-cxl-emul: " << error.message << '\n';
+    return daemon::kExitFailure;
+}
+
+int serve(const Topology& topology, const std::vector<SwitchConfig>& configs, const Faults& faults,
+          const std::string& pcap) {
     boost::asio::io_context context(1);
     std::vector<std::unique_ptr<Switch>> switches;
-    const auto shared = open_shared_devices(topology, configs);
-    if (!shared) {
-        std::cerr << "memtide-cxl-emul: " << shared.error().message << '\n';
-        return daemon::kExitFailure;
+    std::shared_ptr<fmapi::SessionCapture> capture;
+    if (!pcap.empty()) {
+        auto opened = fmapi::SessionCapture::open(pcap);
+        if (!opened) return fail_with(std::move(opened.error()).with_context("--pcap"));
+        capture = *std::move(opened);
     }
+    const auto shared = open_shared_devices(topology, configs);
+    if (!shared) return fail_with(shared.error());
     for (const SwitchConfig& config : configs) {
         auto opened = Switch::open(context.get_executor(), topology, config, no_hotplug(), {}, *shared);
-        if (!opened) {
-            std::cerr << "memtide-cxl-emul: " << opened.error().message << '\n';
-            return daemon::kExitFailure;
-        }
+        if (!opened) return fail_with(opened.error());
+        if (capture) (*opened)->capture(capture->of_switch(config.name.value));
         switches.push_back(*std::move(opened));
     }
     std::vector<Switch*> running;
@@ -86,10 +95,7 @@ int serve(const Topology& topology, const std::vector<SwitchConfig>& configs, co
     std::unique_ptr<FaultService> service;
     if (faults.wanted()) {
         auto started = start_faults(context, equipment, faults);
-        if (!started) {
-            std::cerr << "memtide-cxl-emul: " << started.error().message << '\n';
-            return daemon::kExitFailure;
-        }
+        if (!started) return fail_with(started.error());
         service = *std::move(started);
     }
     for (const auto& sw : switches) {
@@ -143,7 +149,7 @@ int run_switch(const SwitchOptions& options) {
     daemon::ignore_sigpipe();
     // A file size limit is a full disk like any other, and no reason to die.
     std::signal(SIGXFSZ, SIG_IGN);
-    return serve(*topology, configs, faults);
+    return serve(*topology, configs, faults, options.pcap);
 }
 
 }  // namespace
@@ -162,6 +168,7 @@ void add_switch_command(CLI::App& app, std::function<int()>& chosen) {
         ->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
         ->check(CLI::Range(0.001, 1000.0))
         ->capture_default_str();
+    command->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
     command->add_flag("--check-config", options->check_config, "Only check the files");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
     command->callback([options, &chosen] { chosen = [options] { return run_switch(*options); }; });

@@ -130,6 +130,10 @@ Result<> Fleet::build(const Topology& topology) {
     return {};
 }
 
+void Fleet::capture(fmapi::SessionCapture& file) {
+    for (const SwitchId& id : order_) life_of(id).capture(file.of_switch(id.value));
+}
+
 void Fleet::start() {
     for (const auto& [name, host] : hosts_) host->start();
 }

@@ -49,6 +49,8 @@ class Fleet {
                                                const FleetOptions& options);
     ~Fleet();
 
+    // What goes over the switches' connections is told to it; before start().
+    void capture(fmapi::SessionCapture& file);
     void start();
     void stop();
 

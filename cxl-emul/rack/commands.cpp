@@ -27,6 +27,7 @@
 #include "cxl-emul/rack/status_text.h"
 #include "cxl-emul/rack/terminal.h"
 #include "cxl-emul/rack/up.h"
+#include "cxl-emul/switch/switch.h"
 #include "cxl-emul/switch/topology.h"
 
 namespace memtide::emul {
@@ -196,6 +197,7 @@ void add_up(CLI::App& rack, std::function<int()>& chosen) {
     up->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
         ->check(CLI::Range(0.001, 1000.0))
         ->capture_default_str();
+    up->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
     up->add_flag("--check-config", options->check_config, "Only check the file, and start nothing");
     up->footer(
         "Examples:\n"

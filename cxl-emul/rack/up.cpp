@@ -131,6 +131,7 @@ Result<RackOptions> prepare(const UpOptions& options, Topology topology) {
     rack.kernel_arguments = options.kernel_arguments;
     rack.kvm_allowed = !options.no_kvm;
     rack.while_process = options.while_process;
+    if (!options.pcap.empty()) rack.pcap = fs::absolute(options.pcap).string();
     if (options.while_process != 0 && ::kill(options.while_process, 0) != 0 && errno != EPERM) {
         return fail(ErrorCode::kInvalidArgument,
                     fmt::format("--while {}: there is no such process", options.while_process));

@@ -16,6 +16,7 @@ struct UpOptions {
     std::uint64_t timeout_seconds = 180;
     std::string scenario;  // file; empty: none
     double scenario_speed = 1;
+    std::string pcap;           // file; empty: none
     int while_process = 0;      // pid; 0: until `rack down`
     bool check_config = false;  // only check the topology
 };

@@ -199,6 +199,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         disturbance_ = std::move(disturbance);
     }
     void look_again() { operations_.look_again(); }
+    void capture(fmapi::SwitchCapture capture) { capture_ = std::move(capture); }
 
     asio::awaitable<void> power_off(bool keeps_state, std::shared_ptr<Impl>) {
         if (std::exchange(off_, true)) co_return;
@@ -401,7 +402,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
                              {{"switch", config_.name}, {"listener", listener.address()}});
                 continue;
             }
-            auto connection = std::make_shared<Connection>(*std::move(socket));
+            auto connection = std::make_shared<Connection>(*std::move(socket), capture_.connection());
             connections_.push_back(connection);
             asio::co_spawn(strand_, serve(std::move(connection), listener.address(), self), asio::detached);
         }
@@ -413,7 +414,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             auto socket = co_await dial(strand_, endpoint);
             if (stopped_) break;
             if (socket && !off_ && make_room()) {
-                auto connection = std::make_shared<Connection>(*std::move(socket));
+                auto connection = std::make_shared<Connection>(*std::move(socket), capture_.connection());
                 connections_.push_back(connection);
                 co_await serve(std::move(connection), format_endpoint(endpoint), self);
             }
@@ -468,6 +469,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             if (error == asio::error::eof && assembler.pending() == 0) break;
             if (error == asio::error::eof) co_return "the peer closed in the middle of a message";
             if (error) co_return error.message();
+            connection.tap().write(fmapi::Sender::kManager, std::span(buffer).first(got));
             assembler.feed(std::span(buffer).first(got));
             for (auto next = assembler.next(); !next || *next; next = assembler.next()) {
                 if (!next) {
@@ -514,10 +516,13 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         const ssize_t sent = ::send(connection.socket().native_handle(), answers.data(), answers.size(),
                                     MSG_DONTWAIT | MSG_NOSIGNAL);
         const auto done = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+        connection.tap().write(fmapi::Sender::kSwitch, std::span(answers).first(done));
         if (done < answers.size()) {
             connection.expect_read(limits_.patience);
-            co_await asio::async_write(connection.socket(), asio::buffer(answers) + done,
-                                       asio::redirect_error(asio::use_awaitable, error));
+            const std::size_t rest =
+                co_await asio::async_write(connection.socket(), asio::buffer(answers) + done,
+                                           asio::redirect_error(asio::use_awaitable, error));
+            connection.tap().write(fmapi::Sender::kSwitch, std::span(answers).subspan(done, rest));
         }
         answers.clear();
         connection.done();
@@ -540,6 +545,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     SwitchModel model_;
     Operations operations_;
     std::shared_ptr<Disturbance> disturbance_;
+    fmapi::SwitchCapture capture_;
     bool off_ = false;           // without power
     bool losing_power_ = false;  // power_off() has not come to its end
     std::vector<Listener> listeners_;
@@ -666,6 +672,11 @@ void Switch::set_port_plugged(std::uint8_t port, bool plugged) {
 
 void Switch::disturb(std::shared_ptr<Disturbance> disturbance) {
     asio::post(impl_->strand(), [impl = impl_, disturbance] { impl->disturb(disturbance); });
+}
+
+void Switch::capture(fmapi::SwitchCapture capture) {
+    asio::post(impl_->strand(),
+               [impl = impl_, capture = std::move(capture)]() mutable { impl->capture(std::move(capture)); });
 }
 
 void Switch::look_again() {

@@ -12,6 +12,7 @@
 #include "common/base/bytes.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/fmapi/commands/events.h"
 #include "common/fmapi/message.h"
 #include "cxl-emul/switch/connection.h"
@@ -23,6 +24,11 @@
 #include "cxl-emul/switch/topology.h"
 
 namespace memtide::emul {
+
+// What --pcap is for, in the help of the programs that run switches.
+inline constexpr const char* kPcapHelp =
+    "Write what switches and managers say to each other behind what is in this file, for Wireshark and "
+    "`memtide fmapi decode`";
 
 // What a vPPB is doing, for status displays.
 struct VppbStatus {
@@ -104,6 +110,10 @@ class Switch {
     [[nodiscard]] const SwitchId& name() const;
     // Where it listens, in the order of the config, with the real port where that was 0.
     [[nodiscard]] const std::vector<std::string>& addresses() const;
+
+    // What goes over the connections that are opened from now on is told to `capture`, on the switch's
+    // strand: switches that have one capture have one thread.
+    void capture(fmapi::SwitchCapture capture);
 
     // One FM API command as if it had come over a connection; the answer is the response.
     boost::asio::awaitable<fmapi::Message> execute(fmapi::Message request);

@@ -424,13 +424,13 @@ Result<std::unique_ptr<FmApiClient>> make_fm_api_client(boost::asio::any_io_exec
                                                         ClientOptions options) {
     std::unique_ptr<Transport> transport;
     if (options.listen) {
-        auto listening = listen_for_switch(executor, *options.listen);
+        auto listening = listen_for_switch(executor, *options.listen, options.capture);
         if (!listening) return std::unexpected(std::move(listening.error()));
         transport = *std::move(listening);
     } else {
         const auto address = parse_switch_address(options.address);
         if (!address) return std::unexpected(address.error());
-        transport = make_transport(executor, *address);
+        transport = make_transport(executor, *address, options.capture);
     }
     if (options.in_flight) options.in_flight = std::clamp<std::size_t>(*options.in_flight, 1, kMostInFlight);
     return std::make_unique<SwitchClient>(

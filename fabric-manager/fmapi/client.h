@@ -13,6 +13,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/error.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/fmapi/commands.h"
 #include "fabric-manager/fmapi/listening_transport.h"
 
@@ -158,6 +159,7 @@ struct ClientOptions {
     std::optional<std::size_t> in_flight = {};  // 1 to 64; otherwise the dialect's
     unsigned repetitions = 1;                   // of a repeatable command whose connection broke
     RoundTripObserver observer = {};
+    fmapi::SwitchCapture capture = {};  // of its connections
 };
 inline constexpr std::string_view kDetectDialect = "detect";
 inline constexpr std::size_t kMostInFlight = 64;

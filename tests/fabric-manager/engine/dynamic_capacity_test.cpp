@@ -20,6 +20,16 @@ const Device& device_of(Rig& rig, std::uint8_t port = 2) {
 }
 emul::DynamicCapacity& dynamic_of(Rig& rig, std::uint8_t port = 2) { return *rig.fabric->port(port).dynamic; }
 
+// Of two units for host0, which does with the offer what it says: bound by now.
+CompositionId offered_to_host0(Rig& rig, FakeAgent::Offers offers) {
+    rig.agents[0]->offers = offers;
+    rig.fabric->add_dcd(2, 2, {4});
+    rig.start_ready();
+    const CompositionId id = rig.create("host0", 2)->composition.id;
+    EXPECT_TRUE(rig.reaches(id, kOnlining));
+    return id;
+}
+
 // All of the device is free again, for the device as for the manager.
 void expect_all_free(Rig& rig, std::uint64_t total) {
     EXPECT_EQ(rig.manager->pool().free, units(total));
@@ -82,11 +92,7 @@ TEST(DynamicCapacity, MemoryInPiecesAndSeveralRegionsIsOnePart) {
 
 TEST(DynamicCapacity, HostThatDoesNotAnswerIsWaitedFor) {
     Rig rig;
-    rig.agents[0]->offers = FakeAgent::Offers::kIgnored;
-    rig.fabric->add_dcd(2, 2, {4});
-    rig.start_ready();
-    const CompositionId id = rig.create("host0", 2)->composition.id;
-    ASSERT_TRUE(rig.reaches(id, kOnlining));
+    const CompositionId id = offered_to_host0(rig, FakeAgent::Offers::kIgnored);
     rig.settle();
     EXPECT_EQ(rig.get(id).state, kOnlining);
     EXPECT_TRUE(device_of(rig).lds[0].offered);
@@ -100,10 +106,7 @@ TEST(DynamicCapacity, HostThatDoesNotAnswerIsWaitedFor) {
 
 TEST(DynamicCapacity, HostThatRefusesIsOfferedItAgain) {
     Rig rig;
-    rig.agents[0]->offers = FakeAgent::Offers::kRefused;
-    rig.fabric->add_dcd(2, 2, {4});
-    rig.start_ready();
-    const CompositionId id = rig.create("host0", 2)->composition.id;
+    const CompositionId id = offered_to_host0(rig, FakeAgent::Offers::kRefused);
     ASSERT_TRUE(rig.run_until([&] { return rig.fabric->calls["add_capacity"] >= 2; }));
     EXPECT_TRUE(rig.run_until([&] { return rig.has_event("composition.retry", "it was offered again"); }));
     rig.agents[0]->offers = FakeAgent::Offers::kTaken;
@@ -116,11 +119,7 @@ TEST(DynamicCapacity, HostThatRefusesIsOfferedItAgain) {
 
 TEST(DynamicCapacity, AgentThatSaysOnlineBeforeItsHostAcceptedIsNotBelieved) {
     Rig rig;
-    rig.agents[0]->offers = FakeAgent::Offers::kIgnored;
-    rig.fabric->add_dcd(2, 2, {4});
-    rig.start_ready();
-    const CompositionId id = rig.create("host0", 2)->composition.id;
-    ASSERT_TRUE(rig.reaches(id, kOnlining));
+    const CompositionId id = offered_to_host0(rig, FakeAgent::Offers::kIgnored);
     // What the agent says follows from the size that its host has.
     rig.fabric->port(2).lds[0].size = 1;
     rig.report(*rig.agents[0]);

@@ -26,7 +26,7 @@
 #include "common/http/server.h"
 #include "common/log/log.h"
 #include "cxl-emul/faults/fault_board.h"
-#include "cxl-emul/faults/scenario.h"
+#include "cxl-emul/faults/scenario_options.h"
 #include "cxl-emul/hosts/control.h"
 #include "cxl-emul/hosts/fleet.h"
 #include "cxl-emul/hosts/fleet_equipment.h"
@@ -54,8 +54,7 @@ struct HostsOptions {
     std::string write_config;
     std::string state = "/tmp/memtide-fabric-manager.db";
     std::string control;
-    std::string scenario;
-    double scenario_speed = 1;
+    ScenarioOptions scenario;
     std::string pcap;
     bool verbose = false;
 };
@@ -212,7 +211,7 @@ Result<> run(const HostsOptions& typed, const FleetOptions& options,
     // Behind the first step of that: whoever has read that it runs may end it.
     asio::post(context, [&] {
         (*fleet)->start();
-        if (scenario) (void)board.play(*scenario, typed.scenario_speed);
+        if (scenario) (void)board.play(*scenario, typed.scenario.speed);
         print_ready(typed, options, topology, control);
     });
     context.run();
@@ -226,22 +225,22 @@ int run_hosts(const HostsOptions& typed) {
         std::cerr << "memtide-cxl-emul: " << options.error().message << '\n';
         return daemon::kExitUsage;
     }
-    std::optional<Scenario> scenario;
-    if (!typed.scenario.empty()) {
-        const auto topology = plan_fleet(*options);
-        auto loaded = load_scenario(typed.scenario, &*topology);
-        if (!loaded) {
-            std::cerr << loaded.error().message << '\n';
-            return daemon::kExitUsage;
-        }
-        scenario = *std::move(loaded);
+    const auto topology = plan_fleet(*options);
+    if (!topology) {
+        std::cerr << "memtide-cxl-emul: " << topology.error().message << '\n';
+        return daemon::kExitUsage;
+    }
+    const auto scenario = chosen_scenario(typed.scenario, *topology);
+    if (!scenario) {
+        std::cerr << scenario.error().message << '\n';
+        return daemon::kExitUsage;
     }
     log::set_level(typed.verbose ? log::Level::kDebug : log::Level::kWarning);
     daemon::ignore_sigpipe();
     // A file size limit is a full disk like any other, and no reason to die.
     std::signal(SIGXFSZ, SIG_IGN);
     daemon::raise_file_limit();
-    if (const auto done = run(typed, *options, scenario); !done) {
+    if (const auto done = run(typed, *options, *scenario); !done) {
         std::cerr << "memtide-cxl-emul: " << done.error().message << '\n';
         return daemon::kExitFailure;
     }
@@ -338,13 +337,7 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--seed", fleet.seed, "Of delays and faults")->check(from(0))->capture_default_str();
     command->add_option("--control", options->control,
                         "Serve faults and what was seen here: 127.0.0.1:PORT or unix:/PATH");
-    command->add_option("--scenario", options->scenario,
-                        "Faults with the times at which they begin (YAML, docs/faults.md), counted from the "
-                        "start");
-    command
-        ->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
-        ->check(CLI::Range(0.001, 1000.0))
-        ->capture_default_str();
+    add_scenario_options(*command, options->scenario, "the start");
     command->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
     for (const char* shape :

@@ -9,8 +9,8 @@
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
+#include "cxl-emul/control/switch_control.h"
 #include "cxl-emul/faults/control.h"
-#include "cxl-emul/hosts/switch_control.h"
 
 namespace memtide::emul {
 namespace {
@@ -185,7 +185,7 @@ void add_control_routes(http::Router& router, Fleet& fleet, FaultBoard& board) {
     add_fault_routes<HostId>(router, "hosts", fleet, fault_of_host);
     add_fault_routes<SwitchId>(router, "switches", fleet, fault_of_switch);
     add_fault_routes<DeviceId>(router, "devices", fleet, fault_of_device);
-    add_switch_routes(router, fleet);
+    add_switch_routes(router, [&fleet](const SwitchId& id) { return fleet.running_switch(id); });
 }
 
 }  // namespace memtide::emul

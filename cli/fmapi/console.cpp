@@ -24,7 +24,7 @@ Result<Console> Console::open(const std::string& address, const std::string& dia
     if (!pcap.empty()) {
         const auto file = fmapi::SessionCapture::open(pcap);
         if (!file) return std::unexpected(Error(file.error()).with_context("--pcap"));
-        capture = (*file)->of_switch(address);
+        capture = fmapi::SwitchCapture(*file, 0);  // one: nobody has to be told which it is
     }
     Console console;
     console.io_ = std::make_unique<boost::asio::io_context>(1);

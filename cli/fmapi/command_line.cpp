@@ -155,7 +155,8 @@ void FmapiCommandLine::add_decode() {
 
 void FmapiCommandLine::add_replay() {
     auto* const command =
-        add("replay", "Asks again what a recording has, and says what is answered otherwise",
+        add("replay",
+            "Asks again what a recording has, binds and erases too, and says what is answered otherwise",
             "  memtide fmapi -s unix:///run/switch0.sock replay session.jsonl\n");
     command->add_option("FILE", file_, "What --record wrote")->required()->type_name("");
     command->callback([this] { chosen_ = [this](Output& output) { return replay(output); }; });
@@ -175,9 +176,20 @@ int FmapiCommandLine::without_console(Output& output, const Error& why, const st
                                                    : output.complaint(why.message);
 }
 
+// Without a list these ask for nothing, and the answer would look like a switch that has nothing.
+static std::string missing_list(fmapi::Opcode opcode, const boost::json::object& fields) {
+    if (opcode == fmapi::Opcode::kGetPhysicalPortState && !fields.contains("ports"))
+        return "ports=0,1,2 says which; identify-switch-device tells which there are (active_ports)";
+    if (opcode == fmapi::Opcode::kGetVirtualSwitchInfo && !fields.contains("vcss"))
+        return "vcss=0,1 says which; identify-switch-device tells which there are (active_vcss)";
+    return {};
+}
+
 int FmapiCommandLine::ask(Output& output, const fmapi::CommandText& command) {
     const auto fields = fields_of_words(words_);
     if (!fields) return output.wrong_usage(fields.error().message, "fmapi " + command.word);
+    if (const std::string missing = missing_list(command.opcode, *fields); !missing.empty())
+        return output.wrong_usage(missing, "fmapi " + command.word);
     auto payload = command.encode_request(*fields);
     if (!payload) return output.wrong_usage(payload.error().message, "fmapi " + command.word);
     return exchange(output, command.opcode, *std::move(payload));
@@ -243,6 +255,10 @@ void FmapiCommandLine::show(Output& output, const Exchange& exchange) const {
     output.text(text);
 }
 
+static std::string answer_text(fmapi::ReturnCode code, const fmapi::Payload& payload) {
+    return to_string(code) + (payload.empty() ? "" : " " + to_hex(payload));
+}
+
 int FmapiCommandLine::replay(Output& output) {
     const auto recorded = read_recording(file_);
     if (!recorded) return output.complaint(recorded.error().message);
@@ -256,10 +272,8 @@ int FmapiCommandLine::replay(Output& output) {
             now && now->return_code == was.response.return_code && now->payload == was.response.payload;
         if (same) continue;
         ++different;
-        const std::string is =
-            now ? to_string(now->return_code) + " " + to_hex(now->payload) : now.error().message;
-        const std::string recorded_answer =
-            to_string(was.response.return_code) + " " + to_hex(was.response.payload);
+        const std::string is = now ? answer_text(now->return_code, now->payload) : now.error().message;
+        const std::string recorded_answer = answer_text(was.response.return_code, was.response.payload);
         if (json_)
             output.value(boost::json::object{{"line", i + 1},
                                              {"command", fmapi::name_of(was.request.opcode)},

@@ -6,6 +6,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <fmt/format.h>
 
+#include "common/log/log.h"
 #include "fabric-manager/fmapi/address.h"
 #include "fabric-manager/fmapi/session.h"
 #include "fabric-manager/fmapi/transport.h"
@@ -18,6 +19,8 @@ using std::chrono::steady_clock;
 
 Result<Console> Console::open(const std::string& address, const std::string& dialect, milliseconds timeout,
                               const std::string& pcap) {
+    // What the session tells of itself is no part of the answer.
+    log::set_level(log::Level::kWarning);
     auto parsed = fm::parse_switch_address(address);
     if (!parsed) return std::unexpected(std::move(parsed).error());
     fmapi::SwitchCapture capture;

@@ -52,7 +52,7 @@ struct HostsOptions {
     std::string erase_time = "0ms";
     std::vector<std::string> faults;
     std::string write_config;
-    std::string state = "/tmp/memtide-fabric-manager.db";
+    std::string state;  // empty: named after the topology
     std::string control;
     ScenarioOptions scenario;
     std::string pcap;
@@ -137,7 +137,7 @@ Result<FleetOptions> read(const HostsOptions& typed) {
     }
     const auto topology = plan_fleet(options);
     if (!topology) return std::unexpected(topology.error());
-    if (const auto fits = manager_config(*topology, options.manager, {typed.state}); !fits)
+    if (const auto fits = manager_config(*topology, options.manager, {"state"}); !fits)
         return std::unexpected(about("--manager", fits.error()));
     if (auto fits = check_certificates(typed); !fits) return std::unexpected(std::move(fits.error()));
     return options;
@@ -184,7 +184,9 @@ Result<> run(const HostsOptions& typed, const FleetOptions& options,
     }
     const Topology topology = (*fleet)->topology();
     if (!typed.write_config.empty()) {
-        const ManagerFiles files = manager_files(typed.state, options.certificates.folder);
+        const std::string state =
+            typed.state.empty() ? fmt::format("/tmp/memtide-{}.db", topology.name) : typed.state;
+        const ManagerFiles files = manager_files(state, options.certificates.folder);
         const auto text = manager_config(topology, options.manager, files);
         if (const auto written = write_file(typed.write_config, *text); !written) return written;
     }
@@ -312,8 +314,9 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
                         "show to an https:// manager");
     command->add_option("--write-config", options->write_config,
                         "Write the fitting configuration of the manager to this file");
-    command->add_option("--state", options->state, "The journal that configuration names")
-        ->capture_default_str();
+    command->add_option("--state", options->state,
+                        "The journal that configuration names (default: /tmp/memtide-TOPOLOGY.db); the hosts "
+                        "remember nothing, so a manager that begins with them begins without it");
     command
         ->add_option("--online-delay", options->online_delay,
                      "How long onlining takes: 20ms, 5ms..50ms or exp:20ms")

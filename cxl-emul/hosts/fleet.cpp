@@ -108,6 +108,7 @@ Result<> Fleet::build_hosts(const std::vector<HostId>& names) {
 }
 
 Result<> Fleet::build(const Topology& topology) {
+    name_ = topology.name;
     if (auto built = build_hosts(fleet_hosts(topology, options_)); !built) return built;
     const auto hotplug = std::make_shared<Hotplug>(*this);
     SharedDeviceMap shared;
@@ -147,7 +148,7 @@ void Fleet::stop() {
 
 Topology Fleet::topology() const {
     Topology topology;
-    topology.name = "emulated";
+    topology.name = name_;
     for (const SwitchId& id : order_) topology.switches.push_back(switches_.at(id).life->config());
     return topology;
 }

@@ -123,6 +123,7 @@ class Fleet {
 
     boost::asio::any_io_executor executor_;
     FleetOptions options_;
+    std::string name_;  // of the topology
     Ledger ledger_;
     ClientPool pool_;
     std::unordered_map<HostId, std::unique_ptr<Host>> hosts_;

@@ -157,6 +157,7 @@ awaitable<Result<>> read_dynamic_capacity(FmApiClient& client, DeviceReading& de
     const Result<std::vector<fmapi::DcTagInformation>> tags = co_await client.dc_tags(device.port);
     if (!tags && !is_unsupported(tags.error())) co_return std::unexpected(tags.error());
     device.lds.resize(info->hosts);
+    Bytes outside;
     for (std::size_t host = 0; host < device.lds.size(); ++host) {
         const Result<Extents> extents =
             co_await client.dc_extents(device.port, static_cast<std::uint16_t>(host));
@@ -164,11 +165,13 @@ awaitable<Result<>> read_dynamic_capacity(FmApiClient& client, DeviceReading& de
         const Result<Bytes> accepted = total(*extents);
         if (!accepted) co_return std::unexpected(accepted.error());
         device.lds[host].size = *accepted;
-        device.size += outside_of_usable(*extents, *regions);
+        outside += outside_of_usable(*extents, *regions);
         if (!tags) continue;
         device.lds[host].offered =
             std::ranges::any_of(*tags, [&](const auto& tag) { return is_pending(tag, host); });
     }
+    // What others have in blocks of their own counts in ours.
+    device.size += kCxlGranule * ((outside.value + kCxlGranule.value - 1) / kCxlGranule.value);
     co_return Result<>();
 }
 

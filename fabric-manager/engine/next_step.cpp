@@ -177,6 +177,10 @@ Action when_onlining(const CompositionView& c, const Part& p, const SwitchView& 
                                                      error ? ": " + error->detail : std::string())},
                 {}};
     }
+    if (fabric.known && fabric.offered)
+        return {kAwaitAgentOnline, std::nullopt,
+                fmt::format("host {} to accept the dynamic capacity that device {} offers it{}", c.host.value,
+                            p.memory.device.value, agent_says(agent))};
     if (!agent.asked_online)
         return {kAwaitAgentOnline, std::nullopt, "the other parts of its interleaved region to be bound"};
     return {kAwaitAgentOnline, std::nullopt,

@@ -1,7 +1,6 @@
 #include "fabric-manager/fmapi/client.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,8 +19,6 @@ using fmapi::ReturnCode;
 // Keeps the largest answer, 32 VCSs of 255 vPPBs, well under the 64 KiB a message may have.
 constexpr std::size_t kVcssPerRequest = 32;
 constexpr std::size_t kPortsPerRequest = 255;
-// As much of a list as goes into one answer.
-constexpr std::uint32_t kWholeList = std::numeric_limits<std::uint32_t>::max();
 
 template <typename Payload>
 struct Outcome {
@@ -278,6 +275,7 @@ Call<std::vector<Element>> ask_pages(std::shared_ptr<Session> session, std::uint
                                      typename Command::Request request,
                                      std::vector<Element> Command::Response::* list) {
     constexpr int kReadings = 8;
+    constexpr std::uint32_t kMostEntries = 65'536;
     for (int reading = 0; reading < kReadings; ++reading) {
         std::vector<Element> all;
         std::optional<std::uint32_t> generation;
@@ -287,6 +285,11 @@ Call<std::vector<Element>> ask_pages(std::shared_ptr<Session> session, std::uint
             if (!page) co_return std::unexpected(std::move(page.error()));
             if (generation && *generation != page->generation) break;
             generation = page->generation;
+            if (page->total > kMostEntries)
+                co_return fail(
+                    ErrorCode::kProtocol,
+                    fmt::format("switch at {}: {}: it says that its list has {} entries", session->address(),
+                                describe(Command::kOpcode, Target::device(port)), page->total));
             std::vector<Element>& got = (*page).*list;
             const bool ends = page->total == all.size() + got.size();
             if (!is_of(*page, request) || (got.empty() && !ends) || all.size() + got.size() > page->total)
@@ -381,11 +384,11 @@ class SwitchClient final : public FmApiClient {
         return ask_dc_regions(session_, port, host);
     }
     Call<std::vector<fmapi::DcExtent>> dc_extents(std::uint8_t port, std::uint16_t host) override {
-        return ask_pages<fmapi::GetDcRegionExtentLists>(session_, port, {host, kWholeList, 0},
+        return ask_pages<fmapi::GetDcRegionExtentLists>(session_, port, {.host = host},
                                                         &fmapi::GetDcRegionExtentListsResponse::extents);
     }
     Call<std::vector<fmapi::DcTagInformation>> dc_tags(std::uint8_t port) override {
-        return ask_pages<fmapi::DynamicCapacityListTags>(session_, port, {0, kWholeList},
+        return ask_pages<fmapi::DynamicCapacityListTags>(session_, port, {},
                                                          &fmapi::DynamicCapacityListTagsResponse::tags);
     }
     Call<void> add_dynamic_capacity(std::uint8_t port,

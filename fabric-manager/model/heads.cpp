@@ -88,7 +88,8 @@ void Inventory::attach_head(Device& device, const SwitchId& id, const DeviceRead
 // reading began.
 void Inventory::read_lds(Device& device, const DeviceReading& reading) {
     std::vector<LogicalDevice> old = std::exchange(device.lds, {});
-    if (old.size() != reading.lds.size()) device.refused_carves.clear();
+    // Of dynamic capacity others may have given something back of which nobody tells: what they were offered.
+    if (old.size() != reading.lds.size() || device.kind == DeviceKind::kDcd) device.refused_carves.clear();
     const auto told_elsewhere = [&](const LogicalDevice& ld) {
         return ld.head && *ld.head != reading.multi_headed->head &&
                std::ranges::find(device.heads, *ld.head, &Head::number) != device.heads.end();

@@ -215,9 +215,10 @@ void Inventory::settle(LogicalDevice& ld) const {
     } else if (ld.owner) {
         ld.use = LdUse::kReserved;
     } else {
-        // Of dynamic capacity nobody here has added what is there.
+        // Of dynamic capacity nobody here has added, or offered, what is there.
+        const bool is_empty = ld.size.value == 0 && !(ld.dynamic && ld.pending.value_or(false));
         const LdUse left = ld.dynamic ? LdUse::kForeign : LdUse::kFree;
-        ld.use = ld.size.value == 0 ? LdUse::kUnallocated : left;
+        ld.use = is_empty ? LdUse::kUnallocated : left;
     }
 }
 

@@ -192,6 +192,44 @@ TEST(DynamicCapacity, ForeignExtentsAreLeftAlone) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
+TEST(DynamicCapacity, ForeignOffersAreLeftAlone) {
+    Rig rig;
+    rig.fabric->add_dcd(2, 2, {4});
+    fmapi::InitiateDynamicCapacityAddRequest request;
+    request.length = units(3).value;
+    request.tag[0] = 7;
+    ASSERT_EQ(dynamic_of(rig).add(request, 10), fmapi::ReturnCode::kSuccess);
+    rig.start_ready();
+    const Composition c = rig.online("host0", 1);
+    EXPECT_EQ(c.parts[0].memory.ld, LdId{1});
+    EXPECT_EQ(dynamic_of(rig).offered(0).size(), 1u);
+    // What is offered to others shows only when it is asked for; once they have it no more, it can be had.
+    const Outcome<Created> refused = rig.create("host1", 3);
+    if (refused) EXPECT_TRUE(rig.reaches(refused->composition.id, kFailed));
+    rig.released(c.id);
+    dynamic_of(rig).detach(0);
+    FakeSwitch::settle_dcd(rig.fabric->port(2));
+    ASSERT_TRUE(rig.run_until([&] { return device_of(rig).lds[0].use == LdUse::kUnallocated; }));
+    rig.released(rig.online("host1", 4).id);
+    expect_all_free(rig, 4);
+}
+
+TEST(DynamicCapacity, ForeignExtentsOfOtherSizesAreCounted) {
+    Rig rig;
+    rig.fabric->add_dcd(2, 2, {4, 4});
+    ASSERT_EQ(dynamic_of(rig).configure({.region = 1, .block_size = 2u << 20, .sanitize_on_release = 0}),
+              fmapi::ReturnCode::kSuccess);
+    fmapi::InitiateDynamicCapacityAddRequest request;
+    request.region = 1;
+    request.length = 2u << 20;
+    ASSERT_EQ(dynamic_of(rig).add(request, 10), fmapi::ReturnCode::kSuccess);
+    rig.fabric->accept_capacity(rig.fabric->port(2).lds[0]);
+    rig.start_ready();
+    EXPECT_EQ(rig.manager->pool().foreign, Bytes{2u << 20});
+    rig.released(rig.online("host0", 4).id);
+    EXPECT_EQ(rig.wrong(), kNone);
+}
+
 TEST(DynamicCapacity, ARegionThatDoesNotSanitizeIsNotUsed) {
     Rig rig;
     rig.fabric->add_dcd(2, 2, {4, 4});

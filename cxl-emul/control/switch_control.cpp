@@ -45,6 +45,9 @@ Result<std::vector<VcsChange>> changes_of(std::uint8_t id, const http::Request& 
     const auto vppbs = request.query_value("vppbs");
     const auto enabled = request.query_value("enabled");
     std::vector<VcsChange> changes;
+    // Each of them may be refused, and then nothing is to have changed.
+    if (vppbs && enabled && !upstream)
+        return fail(ErrorCode::kInvalidArgument, "changes vppbs or enabled, one at a time");
     if (vppbs) {
         const auto count = number("vppbs", *vppbs);
         if (!count) return std::unexpected(count.error());

@@ -167,9 +167,11 @@ Async<Result<>> Core::sanitize(SwitchId switch_id, Target target, std::optional<
     co_return co_await follow_background(switch_id, target, fmapi::Opcode::kSanitize, std::move(ref));
 }
 
+// One that has not been seen yet is known by its name.
 bool Core::is_dynamic(const DeviceId& id) const {
     const Device* device = inventory_.device(id);
-    return device != nullptr && device->kind == DeviceKind::kDcd;
+    if (device != nullptr) return device->kind == DeviceKind::kDcd;
+    return id.value.starts_with(fmt::format("{}-", to_string(DeviceKind::kDcd)));
 }
 
 // Leaves nothing of the LD's content to whoever gets its memory next. A dynamic capacity device erases by

@@ -51,11 +51,13 @@ std::string agent_says(const AgentView& agent) {
 }
 
 // Blocks that the host's memory block size does not fill stay out, so that less than all may be online.
-bool agent_has_it_online(const Part& p, const AgentView& agent) {
+// Of dynamic capacity somebody else may have added more to the LD: that is no reason to take it away.
+bool agent_has_it_online(const Part& p, const SwitchView& fabric, const AgentView& agent) {
     if (!agent.region || agent.region->state != ObservedState::kOnline) return false;
     const ObservedRegion& seen = *agent.region;
     const bool ours = std::ranges::find(seen.serials, p.serial) != seen.serials.end();
-    return ours && seen.node && seen.online_bytes.value != 0 && seen.online_bytes <= agent.region_size;
+    if (!ours || !seen.node || seen.online_bytes.value == 0) return false;
+    return fabric.dynamic || seen.online_bytes <= agent.region_size;
 }
 
 // Only what no host has used yet can be told from what a host has written since.
@@ -168,7 +170,7 @@ Action when_onlining(const CompositionView& c, const Part& p, const SwitchView& 
     if (agent_found_it_not_erased(p, agent)) return not_erased(p, fabric);
     if (has_vanished(p, fabric)) return vanish(p, fabric);
     if (p.release_requested) return act(kStartDrain);
-    if (agent_has_it_online(p, agent)) return act(fabric.offered ? kSeeAccepted : kBecomeOnline);
+    if (agent_has_it_online(p, fabric, agent)) return act(fabric.offered ? kSeeAccepted : kBecomeOnline);
     if (fabric.known && lost_extents(p, fabric)) return lacks_extents(c, p, fabric);
     if (c.expendable && agent.region && agent.region->state == ObservedState::kFailed) {
         const auto& error = agent.region->error;
@@ -192,7 +194,7 @@ Action when_online(const Part& p, const SwitchView& fabric, const AgentView& age
     if (p.release_requested) return act(kStartDrain);
     if (!agent.reported) return act(kNothing);
     const bool rebooted = agent.boot_id != p.boot_id;
-    if (rebooted || (agent.region && !agent_has_it_online(p, agent))) return act(kReenterOnlining);
+    if (rebooted || (agent.region && !agent_has_it_online(p, fabric, agent))) return act(kReenterOnlining);
     return act(kNothing);
 }
 

@@ -282,6 +282,8 @@ Call<std::vector<Element>> ask_pages(std::shared_ptr<Session> session, std::uint
         for (;;) {
             request.first = static_cast<std::uint32_t>(all.size());
             auto page = co_await ask<Command>(session, Target::device(port), request);
+            // A list that has become shorter has no such page any more.
+            if (!page && !all.empty() && page.error().code == ErrorCode::kInvalidArgument) break;
             if (!page) co_return std::unexpected(std::move(page.error()));
             if (generation && *generation != page->generation) break;
             generation = page->generation;

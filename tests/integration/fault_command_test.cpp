@@ -81,6 +81,7 @@ TEST_F(FaultCommand, VirtualSwitchesAndBandwidthAreChangedWithoutHostsToo) {
     const std::string at = "/v1/switches/switch0";
     EXPECT_EQ(control.call("PUT", at + "/vcss/0?vppbs=6").status, 204U);
     EXPECT_EQ(control.call("PUT", at + "/vcss/0?vppbs=0").status, 422U);
+    EXPECT_EQ(control.call("PUT", at + "/vcss/0?vppbs=7&enabled=false").status, 422U);
     EXPECT_EQ(control.call("DELETE", at + "/vcss/77").status, 404U);
     EXPECT_EQ(control.call("PUT", at + "/devices/mld0/lds/0?demand=4GiB").status, 204U);
     EXPECT_THAT(control.get(at + "/devices/mld0/bandwidth").body, HasSubstr("\"demand\":4294967296"));

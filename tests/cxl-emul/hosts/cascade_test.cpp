@@ -1,6 +1,7 @@
 // A switch below another, with emulated hosts: what a cable that is down takes from whom.
 #include <gtest/gtest.h>
 
+#include "cxl-emul/faults/fault_place.h"
 #include "cxl-emul/hosts/fleet.h"
 #include "tests/cxl-emul/switch/manager.h"
 #include "tests/cxl-emul/switch/test_switch.h"
@@ -76,6 +77,19 @@ TEST_F(CascadedFleet, ACableThatIsDownTakesWhatItsHostHasBelow) {
     at_fleet([](Fleet& fleet) { fleet.set_port_link(kUpper, kCableOfHost0, true); });
     EXPECT_EQ(seen_by("host0"), 2U);
     EXPECT_TRUE(eventually([&] { return width_below(0) != 0; }));
+}
+
+TEST_F(CascadedFleet, AFaultMayBeACables) {
+    const Topology topology = load_topology(MEMTIDE_CONFIG "/topologies/two-switches-cascaded.yaml").value();
+    Fault fault;
+    fault.switch_name = kUpper;
+    fault.port = kCableOfHost0;
+    for (const FaultKind kind : {FaultKind::kLinkDown, FaultKind::kSurpriseRemoval}) {
+        fault.kind = kind;
+        EXPECT_TRUE(place_of(fault, topology).has_value());
+    }
+    fault.kind = FaultKind::kPoison;
+    EXPECT_FALSE(place_of(fault, topology).has_value());
 }
 
 TEST_F(CascadedFleet, APulledCableIsTheSame) {

@@ -1,6 +1,7 @@
 // Compositions of dynamic capacity devices: offered, accepted, given back, and what comes in between.
 #include <algorithm>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fabric-manager/model/inventory.h"
@@ -33,7 +34,7 @@ CompositionId offered_to_host0(Rig& rig, FakeAgent::Offers offers) {
 // All of the device is free again, for the device as for the manager.
 void expect_all_free(Rig& rig, std::uint64_t total) {
     EXPECT_EQ(rig.manager->pool().free, units(total));
-    EXPECT_EQ(dynamic_of(rig).free_memory().size(), units(total).value);
+    EXPECT_EQ(dynamic_of(rig).free_memory().size(), device_of(rig).size.value);
     EXPECT_TRUE(dynamic_of(rig).tags().empty());
     EXPECT_EQ(rig.wrong(), kNone);
 }
@@ -192,6 +193,52 @@ TEST(DynamicCapacity, ForeignExtentsAreLeftAlone) {
     EXPECT_EQ(rig.wrong(), kNone);
 }
 
+TEST(DynamicCapacity, WhatSomebodyElseAddsToItTakesNothingAway) {
+    Rig rig;
+    rig.fabric->add_dcd(2, 2, {4});
+    rig.start_ready();
+    const Composition c = rig.online("host0", 1);
+    fmapi::InitiateDynamicCapacityAddRequest request;
+    request.length = units(2).value;
+    ASSERT_EQ(dynamic_of(rig).add(request, 10), fmapi::ReturnCode::kSuccess);
+    rig.fabric->accept_capacity(rig.fabric->port(2).lds[0]);
+    ASSERT_TRUE(rig.run_until([&] { return device_of(rig).lds[0].size == units(3); }));
+    rig.report(*rig.agents[0]);
+    rig.settle();
+    EXPECT_EQ(rig.get(c.id).state, kOnline);
+    rig.released(c.id);
+    expect_all_free(rig, 4);
+}
+
+// As after a restart while another manager is at the device, or the device is busy.
+TEST(DynamicCapacity, DeviceThatCannotBeReadAtTheStartIsNotGone) {
+    Rig rig;
+    rig.quick();
+    rig.fabric->add_dcd(2, 2, {4});
+    rig.fabric->add_mld(3, {1, 1});
+    rig.start_ready();
+    const Composition c = rig.online("host0", 4);
+    const Composition other = rig.online("host1", 1);
+    rig.kill();
+    bool unreadable = true;
+    rig.fabric->fault = [&](std::string_view command, FakeSwitch::When) -> std::optional<Error> {
+        const bool hit = command == "dc_extents" || command == "ld_allocations";
+        if (!unreadable || !hit) return std::nullopt;
+        return Error{ErrorCode::kConflict, "Busy (0006h)"};
+    };
+    rig.start_ready();
+    ASSERT_TRUE(rig.run_until([&] { return rig.events_of("device.unreadable") >= 2; }));
+    rig.settle();
+    for (const Composition& one : {c, other}) EXPECT_EQ(rig.get(one.id).state, kOnline);
+    ASSERT_TRUE(rig.release(other.id));
+    rig.settle();
+    EXPECT_THAT(waiting_for(rig.get(other.id)), testing::HasSubstr("Busy"));
+    unreadable = false;
+    EXPECT_TRUE(rig.reaches(other.id, kReleased));
+    rig.released(c.id);
+    expect_all_free(rig, 6);
+}
+
 TEST(DynamicCapacity, ForeignOffersAreLeftAlone) {
     Rig rig;
     rig.fabric->add_dcd(2, 2, {4});
@@ -205,7 +252,9 @@ TEST(DynamicCapacity, ForeignOffersAreLeftAlone) {
     EXPECT_EQ(dynamic_of(rig).offered(0).size(), 1u);
     // What is offered to others shows only when it is asked for; once they have it no more, it can be had.
     const Outcome<Created> refused = rig.create("host1", 3);
-    if (refused) EXPECT_TRUE(rig.reaches(refused->composition.id, kFailed));
+    if (refused) {
+        EXPECT_TRUE(rig.reaches(refused->composition.id, kFailed));
+    }
     rig.released(c.id);
     dynamic_of(rig).detach(0);
     FakeSwitch::settle_dcd(rig.fabric->port(2));

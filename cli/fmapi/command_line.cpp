@@ -87,6 +87,9 @@ void FmapiCommandLine::add_options() {
     app_.add_flag("--wait", wait_, "Wait until a background operation is over");
     app_.add_option("--record", record_, "Write what is said behind this file, for replay")
         ->type_name("FILE");
+    app_.add_option("--pcap", pcap_,
+                    "Write what goes over the wire behind this file, for Wireshark and decode")
+        ->type_name("FILE");
     app_.add_flag("--json", json_, "Answer in JSON, for programs");
     app_.add_flag("--hex", hex_, "Show the bytes of the messages, too");
 }
@@ -142,6 +145,7 @@ void FmapiCommandLine::add_decode() {
         add("decode", "What was said in a capture: pcap, pcapng, or hexadecimal text",
             "  memtide fmapi decode capture.pcap\n"
             "  tcpdump -w - port 8600 | memtide fmapi decode --tcp-port 8600 -\n"
+            "  memtide fmapi decode --dialect framed-big-endian capture.pcap\n"
             "  echo '00 01 00 01 00 00 00 00 00 00 00 00' | memtide fmapi decode --text -\n");
     command->add_option("FILE", file_, "Which; - for standard input")->required()->type_name("");
     command->add_option("--tcp-port", tcp_port_, "Only connections from or to this port")->type_name("PORT");
@@ -151,7 +155,8 @@ void FmapiCommandLine::add_decode() {
 
 void FmapiCommandLine::add_replay() {
     auto* const command =
-        add("replay", "Asks again what a recording has, and says what is answered otherwise",
+        add("replay",
+            "Asks again what a recording has, binds and erases too, and says what is answered otherwise",
             "  memtide fmapi -s unix:///run/switch0.sock replay session.jsonl\n");
     command->add_option("FILE", file_, "What --record wrote")->required()->type_name("");
     command->callback([this] { chosen_ = [this](Output& output) { return replay(output); }; });
@@ -162,12 +167,29 @@ Result<Console> FmapiCommandLine::console() const {
         return fail(ErrorCode::kInvalidArgument, "which switch? --switch or MEMTIDE_SWITCH says where it is");
     const auto timeout = parse_duration(timeout_);
     if (!timeout) return std::unexpected(timeout.error());
-    return Console::open(switch_, dialect_, *timeout);
+    return Console::open(switch_, dialect_, *timeout, pcap_);
+}
+
+// Wrong words, or a file that cannot be written to.
+int FmapiCommandLine::without_console(Output& output, const Error& why, const std::string& command) {
+    return why.code == ErrorCode::kInvalidArgument ? output.wrong_usage(why.message, command)
+                                                   : output.complaint(why.message);
+}
+
+// Without a list these ask for nothing, and the answer would look like a switch that has nothing.
+static std::string missing_list(fmapi::Opcode opcode, const boost::json::object& fields) {
+    if (opcode == fmapi::Opcode::kGetPhysicalPortState && !fields.contains("ports"))
+        return "ports=0,1,2 says which; identify-switch-device tells which there are (active_ports)";
+    if (opcode == fmapi::Opcode::kGetVirtualSwitchInfo && !fields.contains("vcss"))
+        return "vcss=0,1 says which; identify-switch-device tells which there are (active_vcss)";
+    return {};
 }
 
 int FmapiCommandLine::ask(Output& output, const fmapi::CommandText& command) {
     const auto fields = fields_of_words(words_);
     if (!fields) return output.wrong_usage(fields.error().message, "fmapi " + command.word);
+    if (const std::string missing = missing_list(command.opcode, *fields); !missing.empty())
+        return output.wrong_usage(missing, "fmapi " + command.word);
     auto payload = command.encode_request(*fields);
     if (!payload) return output.wrong_usage(payload.error().message, "fmapi " + command.word);
     return exchange(output, command.opcode, *std::move(payload));
@@ -185,7 +207,7 @@ int FmapiCommandLine::ask_raw(Output& output) {
 
 int FmapiCommandLine::exchange(Output& output, fmapi::Opcode opcode, fmapi::Payload payload) {
     auto bench = console();
-    if (!bench) return output.wrong_usage(bench.error().message, "fmapi");
+    if (!bench) return without_console(output, bench.error(), "fmapi");
     std::optional<Recorder> recorder;
     if (!record_.empty()) {
         auto opened = Recorder::open(record_);
@@ -233,11 +255,15 @@ void FmapiCommandLine::show(Output& output, const Exchange& exchange) const {
     output.text(text);
 }
 
+static std::string answer_text(fmapi::ReturnCode code, const fmapi::Payload& payload) {
+    return to_string(code) + (payload.empty() ? "" : " " + to_hex(payload));
+}
+
 int FmapiCommandLine::replay(Output& output) {
     const auto recorded = read_recording(file_);
     if (!recorded) return output.complaint(recorded.error().message);
     auto bench = console();
-    if (!bench) return output.wrong_usage(bench.error().message, "fmapi replay");
+    if (!bench) return without_console(output, bench.error(), "fmapi replay");
     std::size_t different = 0;
     for (std::size_t i = 0; i < recorded->size(); ++i) {
         const Exchange& was = (*recorded)[i];
@@ -246,10 +272,8 @@ int FmapiCommandLine::replay(Output& output) {
             now && now->return_code == was.response.return_code && now->payload == was.response.payload;
         if (same) continue;
         ++different;
-        const std::string is =
-            now ? to_string(now->return_code) + " " + to_hex(now->payload) : now.error().message;
-        const std::string recorded_answer =
-            to_string(was.response.return_code) + " " + to_hex(was.response.payload);
+        const std::string is = now ? answer_text(now->return_code, now->payload) : now.error().message;
+        const std::string recorded_answer = answer_text(was.response.return_code, was.response.payload);
         if (json_)
             output.value(boost::json::object{{"line", i + 1},
                                              {"command", fmapi::name_of(was.request.opcode)},

@@ -45,6 +45,7 @@ class FmapiCommandLine {
     int decode(Output& output) const;
     void show(Output& output, const Exchange& exchange) const;
     [[nodiscard]] Result<Console> console() const;
+    static int without_console(Output& output, const Error& why, const std::string& command);
     [[nodiscard]] fm::Target target() const { return {.port = port_, .ld = ld_}; }
 
     CLI::App app_{"The CXL FM API by hand: every command of it, captures, recordings", "memtide fmapi"};
@@ -58,6 +59,7 @@ class FmapiCommandLine {
     bool hex_ = false;
     bool wait_ = false;
     std::string record_;
+    std::string pcap_;
     std::vector<std::string> words_;  // FIELD=VALUE, or bytes
     std::string opcode_;
     std::string file_;

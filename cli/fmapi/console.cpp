@@ -6,6 +6,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <fmt/format.h>
 
+#include "common/log/log.h"
 #include "fabric-manager/fmapi/address.h"
 #include "fabric-manager/fmapi/session.h"
 #include "fabric-manager/fmapi/transport.h"
@@ -16,9 +17,18 @@ namespace memtide::cli {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-Result<Console> Console::open(const std::string& address, const std::string& dialect, milliseconds timeout) {
+Result<Console> Console::open(const std::string& address, const std::string& dialect, milliseconds timeout,
+                              const std::string& pcap) {
+    // What the session tells of itself is no part of the answer.
+    log::set_level(log::Level::kWarning);
     auto parsed = fm::parse_switch_address(address);
     if (!parsed) return std::unexpected(std::move(parsed).error());
+    fmapi::SwitchCapture capture;
+    if (!pcap.empty()) {
+        const auto file = fmapi::SessionCapture::open(pcap);
+        if (!file) return std::unexpected(Error(file.error()).with_context("--pcap"));
+        capture = fmapi::SwitchCapture(*file, 0);  // one: nobody has to be told which it is
+    }
     Console console;
     console.io_ = std::make_unique<boost::asio::io_context>(1);
     fm::ClientOptions options;
@@ -26,7 +36,7 @@ Result<Console> Console::open(const std::string& address, const std::string& dia
     options.dialect = dialect;
     options.connect_timeout = timeout;
     options.command_timeout = timeout;
-    auto transport = fm::make_transport(console.io_->get_executor(), *parsed);
+    auto transport = fm::make_transport(console.io_->get_executor(), *parsed, std::move(capture));
     console.session_ =
         std::make_shared<fm::Session>(console.io_->get_executor(), std::move(transport), std::move(options));
     return console;

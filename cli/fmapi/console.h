@@ -19,10 +19,11 @@ namespace memtide::cli {
 // One switch on the bench, asked one command after the other. Not thread safe.
 class Console {
   public:
-    // Connects with the first command. `dialect` is as ClientOptions has it. kInvalidArgument on an address
-    // that it cannot read.
+    // Connects with the first command. `dialect` is as ClientOptions has it. With `pcap` what is said is
+    // written behind what is in that file. kInvalidArgument on an address that it cannot read, errors of the
+    // file as fmapi::SessionCapture::open().
     static Result<Console> open(const std::string& address, const std::string& dialect,
-                                std::chrono::milliseconds timeout);
+                                std::chrono::milliseconds timeout, const std::string& pcap = {});
 
     // The response, whatever its return code. Errors as FmApiClient's: no answer, or none that makes sense.
     Result<fmapi::Message> ask(const fm::Target& target, fmapi::Opcode opcode, const fmapi::Payload& payload);

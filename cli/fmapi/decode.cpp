@@ -1,6 +1,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -10,17 +11,18 @@
 #include "common/base/hex.h"
 #include "common/daemon/exit_code.h"
 #include "common/fmapi/capture/capture.h"
+#include "common/fmapi/dialect.h"
 
 namespace memtide::cli {
 namespace {
 
-Result<fmapi::Capture> read_text(const std::string& path) {
+Result<fmapi::Capture> read_text(const std::string& path, const std::optional<fmapi::WireFormat>& format) {
     errno = 0;
     std::ifstream file;
     if (path != "-") file.open(path);
     std::istream& in = path == "-" ? std::cin : file;
     if (!in) return fail_errno("open", path, errno);
-    return fmapi::read_capture_text(std::string(std::istreambuf_iterator<char>(in), {}));
+    return fmapi::read_capture_text(std::string(std::istreambuf_iterator<char>(in), {}), format);
 }
 
 boost::json::object to_json(const fmapi::Capture& capture, std::size_t index) {
@@ -35,6 +37,11 @@ boost::json::object to_json(const fmapi::Capture& capture, std::size_t index) {
     if (captured.type) line["type"] = static_cast<unsigned>(*captured.type);
     if (captured.answers) line["answers"] = *captured.answers + 1;
     if (!captured.message) return line;
+    if (captured.type == fmapi::MctpType::kControl) {
+        line["kind"] = "MCTP control";
+        line["payload_hex"] = to_hex(captured.message->payload);
+        return line;
+    }
     const fmapi::Message* const request =
         captured.answers ? &*capture.messages[*captured.answers].message : nullptr;
     for (auto& [name, value] : fmapi::to_json(*captured.message, request)) line[name] = value;
@@ -52,6 +59,8 @@ std::string render(const boost::json::object& line, std::size_t number) {
     if (const auto source = member(line, "source"); !source.empty())
         text += fmt::format("{} > {} ", source, member(line, "destination"));
     if (!line.contains("kind")) return text + member(line, "error") + "\n";
+    if (!line.contains("command"))
+        return text + member(line, "kind") + " " + member(line, "payload_hex") + "\n";
     text += fmt::format("{} {} ({}h) tag {}", member(line, "kind"), member(line, "command"),
                         member(line, "opcode"), line.at("tag").to_number<unsigned>());
     if (const auto code = member(line, "return_code"); !code.empty()) text += ": " + code;
@@ -65,7 +74,10 @@ std::string render(const boost::json::object& line, std::size_t number) {
 }  // namespace
 
 int FmapiCommandLine::decode(Output& output) const {
-    const auto capture = text_ ? read_text(file_) : fmapi::read_capture_file(file_, tcp_port_);
+    const fmapi::Dialect* const dialect = fmapi::find_dialect(dialect_);
+    const auto format = dialect != nullptr ? std::optional(dialect->wire) : std::nullopt;
+    const auto capture = text_ ? read_text(file_, format)
+                               : fmapi::read_capture_file(file_, {.tcp_port = tcp_port_, .format = format});
     if (!capture) return output.complaint(capture.error().message);
     bool whole = capture->missing_bytes == 0;
     for (std::size_t i = 0; i < capture->messages.size() && output.is_open(); ++i) {

@@ -1,6 +1,7 @@
 #include "cli/render/fabric_picture.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include <fmt/format.h>
@@ -117,7 +118,10 @@ diagram::Switch drawn_switch(const json::value& one, const Places& places) {
 diagram::Device drawn_device(const json::value& device, const Places& places) {
     diagram::Device drawn;
     drawn.name = text_of(device, "name");
-    drawn.kind = text_of(device, "kind") == "mld" ? "MLD" : "SLD";
+    drawn.kind = text_of(device, "kind");
+    std::ranges::transform(drawn.kind, drawn.kind.begin(), [](char c) {
+        return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    });
     drawn.size = Bytes{static_cast<std::uint64_t>(std::max<std::int64_t>(number_of(device, "size"), 0))};
     drawn.is_ill =
         !items_of(member_of(device, "health"), "findings").empty() || member_of(device, "held").is_string();

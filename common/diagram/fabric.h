@@ -50,9 +50,11 @@ struct Vcs {
 
 struct Port {
     unsigned id = 0;
-    std::string host;    // an upstream port,
-    std::string device;  // a downstream port,
-    unsigned head = 0;   // with this head of the device; or, with neither, an empty slot
+    std::string host;         // an upstream port,
+    std::string device;       // a downstream port,
+    unsigned head = 0;        // with this head of the device,
+    std::string below = {};   // or with a cable to another switch,
+    unsigned below_port = 0;  // at this upstream port of it; or, with none of them, an empty slot
     bool link_up = true;
 };
 

@@ -20,6 +20,7 @@ class Graph {
             for (const Port& port : fabric.switches[s].ports) {
                 connect(first_switch_ + s, names.host(port.host), 0);
                 connect(first_switch_ + s, names.device(port.device), first_device_);
+                connect(first_switch_ + s, names.one_switch(port.below), first_switch_);
             }
         for (std::size_t h = 0; h < fabric.hosts.size(); ++h)
             for (const DirectDevice& direct : fabric.hosts[h].direct)
@@ -103,12 +104,25 @@ class Graph {
 
 Names::Names(const Fabric& fabric) {
     for (std::size_t i = 0; i < fabric.hosts.size(); ++i) hosts_.emplace(fabric.hosts[i].name, i);
+    for (std::size_t i = 0; i < fabric.switches.size(); ++i) switches_.emplace(fabric.switches[i].name, i);
     for (std::size_t i = 0; i < fabric.devices.size(); ++i) devices_.emplace(fabric.devices[i].name, i);
 }
 
 std::size_t Names::find(const Index& in, const std::string& name) {
     const auto found = name.empty() ? in.end() : in.find(name);
     return found == in.end() ? npos : found->second;
+}
+
+std::vector<std::size_t> levels_of(const Fabric& fabric) {
+    const Names names(fabric);
+    std::vector<std::size_t> levels(fabric.switches.size());
+    // Each turn settles one more level.
+    for (std::size_t turn = 1; turn < fabric.switches.size(); ++turn)
+        for (std::size_t s = 0; s < fabric.switches.size(); ++s)
+            for (const Port& port : fabric.switches[s].ports)
+                if (const std::size_t below = names.one_switch(port.below); below != Names::npos)
+                    levels[below] = std::max(levels[below], std::min(levels[s] + 1, turn));
+    return levels;
 }
 
 std::vector<Part> parts_of(const Fabric& fabric) { return Graph(fabric).parts(); }

@@ -16,7 +16,8 @@ namespace {
 constexpr double kPartGap = 56;
 constexpr double kBoxGap = 28;
 constexpr double kNetworkRise = 22;  // each network has a line of its own above the hosts
-constexpr double kShape = 2.2;       // width to height, of many parts
+constexpr double kCableGap = 64;
+constexpr double kShape = 2.2;  // width to height, of many parts
 
 std::size_t rows_of(std::size_t count, std::size_t columns) { return (count + columns - 1) / columns; }
 
@@ -92,7 +93,7 @@ Box device_size(const Device& device) {
 
 class Planner {
   public:
-    explicit Planner(const Fabric& fabric) : fabric_(fabric), names_(fabric) {
+    explicit Planner(const Fabric& fabric) : fabric_(fabric), names_(fabric), levels_(levels_of(fabric)) {
         for (const Host& host : fabric.hosts) layout_.hosts.push_back(host_size(host));
         for (const Switch& one : fabric.switches) layout_.switches.push_back(sized(one));
         for (const Device& device : fabric.devices)
@@ -152,8 +153,9 @@ class Planner {
         const auto host = [&](std::size_t i) -> Box& { return layout_.hosts[i]; };
         const auto one_switch = [&](std::size_t i) -> Box& { return layout_.switches[i].box; };
         const auto device = [&](std::size_t i) -> Box& { return layout_.devices[i].box; };
-        const double width = std::max({row_width(part.hosts, host), row_width(part.switches, one_switch),
-                                       row_width(part.devices, device)});
+        const std::vector<std::vector<std::size_t>> rows = rows_of_switches(part);
+        double width = std::max(row_width(part.hosts, host), row_width(part.devices, device));
+        for (const std::vector<std::size_t>& row : rows) width = std::max(width, row_width(row, one_switch));
         double y = kNetworkRise * static_cast<double>(networks_in(part));
         const auto put = [&](const std::vector<std::size_t>& items, auto box_of, double gap_below) {
             if (items.empty()) return;
@@ -169,9 +171,25 @@ class Planner {
             y += height + gap_below;
         };
         put(part.hosts, host, part.switches.empty() && part.devices.empty() ? 0 : gap_below_hosts(part));
-        put(part.switches, one_switch, part.devices.empty() ? 0 : gap_below_switches(part));
+        for (const std::vector<std::size_t>& row : rows) {
+            const bool last = &row == &rows.back();
+            put(row, one_switch,
+                last && part.devices.empty() ? 0
+                : last                       ? gap_below_switches(part)
+                                             : kCableGap);
+        }
         put(part.devices, device, 0);
         return {0, 0, width, y};
+    }
+
+    // Switches at the ends of cables stand below those where these begin.
+    [[nodiscard]] std::vector<std::vector<std::size_t>> rows_of_switches(const Part& part) const {
+        std::vector<std::vector<std::size_t>> rows;
+        for (const std::size_t s : part.switches) {
+            if (rows.size() <= levels_[s]) rows.resize(levels_[s] + 1);
+            rows[levels_[s]].push_back(s);
+        }
+        return rows;
     }
 
     // Lines that cross need height to be told apart: those beyond one for each of what they lead to.
@@ -317,6 +335,8 @@ class Planner {
     [[nodiscard]] double target(const Port& port) const {
         if (const std::size_t host = names_.host(port.host); host != Names::npos)
             return layout_.hosts[host].centre();
+        if (const std::size_t below = names_.one_switch(port.below); below != Names::npos)
+            return layout_.switches[below].box.centre();
         const std::size_t device = names_.device(port.device);
         if (device == Names::npos) return 1e9;
         const DevicePlace& place = layout_.devices[device];
@@ -327,6 +347,7 @@ class Planner {
 
     const Fabric& fabric_;
     Names names_;
+    std::vector<std::size_t> levels_;  // of the switches
     Layout layout_;
 };
 

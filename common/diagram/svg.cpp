@@ -103,7 +103,12 @@ class Painter {
             const Port& port = one.ports[p];
             const Box& chip = layout_.switches[s].ports[p];
             const std::string down = one.is_up && port.link_up ? "" : kBad;
-            if (const std::size_t host = names_.host(port.host); host != Names::npos)
+            if (const Box* end = end_of_cable(port); end != nullptr)
+                svg_.curve(bottom_of(chip), top_of(*end),
+                           {.stroke = down.empty() ? "#64748b" : down, .width = 5, .dashed = !down.empty()});
+            // A host reaches what is below a cable over that.
+            const std::size_t host = is_cabled(one, port) ? Names::npos : names_.host(port.host);
+            if (host != Names::npos)
                 svg_.curve(
                     bottom_of(layout_.hosts[host]), top_of(chip),
                     {.stroke = down.empty() ? host_colour(host) : down, .width = 2, .dashed = !down.empty()});
@@ -111,6 +116,23 @@ class Painter {
                 svg_.curve(bottom_of(chip), top_of(*head),
                            {.stroke = down.empty() ? "#cbd5e1" : down, .width = 4, .dashed = !down.empty()});
         }
+    }
+
+    [[nodiscard]] const Box* end_of_cable(const Port& port) const {
+        const std::size_t below = names_.one_switch(port.below);
+        if (below == Names::npos) return nullptr;
+        const std::vector<Port>& ports = fabric_.switches[below].ports;
+        const auto end = std::ranges::find(ports, port.below_port, &Port::id);
+        return end == ports.end()
+                   ? nullptr
+                   : &layout_.switches[below].ports[static_cast<std::size_t>(end - ports.begin())];
+    }
+    [[nodiscard]] bool is_cabled(const Switch& below, const Port& port) const {
+        return std::ranges::any_of(fabric_.switches, [&](const Switch& above) {
+            return std::ranges::any_of(above.ports, [&](const Port& one) {
+                return one.below == below.name && one.below_port == port.id;
+            });
+        });
     }
 
     void links_of_host(std::size_t h) {
@@ -258,9 +280,9 @@ class Painter {
     }
 
     void chip(const Port& port, const Box& box) {
-        const bool is_empty = port.host.empty() && port.device.empty();
+        const bool is_empty = port.host.empty() && port.device.empty() && port.below.empty();
         std::string title = fmt::format("port {}: ", port.id);
-        title += is_empty ? "empty" : port.host.empty() ? port.device : port.host;
+        title += is_empty ? "empty" : port.host + port.device + port.below;
         svg_.begin_group(port.link_up ? title : title + ", link down");
         svg_.box(box, 5,
                  {.fill = is_empty ? kPaper : "#334155",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -21,14 +22,16 @@
 
 #include "common/base/bytes.h"
 #include "common/daemon/daemon.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
 #include "cxl-emul/faults/fault_board.h"
-#include "cxl-emul/faults/scenario.h"
+#include "cxl-emul/faults/scenario_options.h"
 #include "cxl-emul/hosts/control.h"
 #include "cxl-emul/hosts/fleet.h"
 #include "cxl-emul/hosts/fleet_equipment.h"
 #include "cxl-emul/hosts/manager_config.h"
+#include "cxl-emul/switch/switch.h"
 
 namespace memtide::emul {
 namespace {
@@ -49,10 +52,10 @@ struct HostsOptions {
     std::string erase_time = "0ms";
     std::vector<std::string> faults;
     std::string write_config;
-    std::string state = "/tmp/memtide-fabric-manager.db";
+    std::string state;  // empty: named after the topology
     std::string control;
-    std::string scenario;
-    double scenario_speed = 1;
+    ScenarioOptions scenario;
+    std::string pcap;
     bool verbose = false;
 };
 
@@ -114,7 +117,9 @@ Result<FleetOptions> read(const HostsOptions& typed) {
     if (options.count == 0 && options.topology.empty())
         return fail(ErrorCode::kInvalidArgument,
                     "--count says how many hosts there are, or --topology in which file they are");
-    options.kind = typed.kind == "sld" ? DeviceKind::kSld : DeviceKind::kMld;
+    options.kind = typed.kind == "sld"   ? DeviceKind::kSld
+                   : typed.kind == "dcd" ? DeviceKind::kDcd
+                                         : DeviceKind::kMld;
     const auto size = parse_bytes(typed.ld_size);
     if (!size) return std::unexpected(about("--ld-size", size.error()));
     options.ld_size = *size;
@@ -132,7 +137,7 @@ Result<FleetOptions> read(const HostsOptions& typed) {
     }
     const auto topology = plan_fleet(options);
     if (!topology) return std::unexpected(topology.error());
-    if (const auto fits = manager_config(*topology, options.manager, {typed.state}); !fits)
+    if (const auto fits = manager_config(*topology, options.manager, {"state"}); !fits)
         return std::unexpected(about("--manager", fits.error()));
     if (auto fits = check_certificates(typed); !fits) return std::unexpected(std::move(fits.error()));
     return options;
@@ -172,9 +177,16 @@ Result<> run(const HostsOptions& typed, const FleetOptions& options,
     asio::io_context context(1);
     auto fleet = Fleet::open(context.get_executor(), options);
     if (!fleet) return std::unexpected(fleet.error());
+    if (!typed.pcap.empty()) {
+        const auto capture = fmapi::SessionCapture::open(typed.pcap);
+        if (!capture) return std::unexpected(about("--pcap", capture.error()));
+        (*fleet)->capture(**capture);
+    }
     const Topology topology = (*fleet)->topology();
     if (!typed.write_config.empty()) {
-        const ManagerFiles files = manager_files(typed.state, options.certificates.folder);
+        const std::string state =
+            typed.state.empty() ? fmt::format("/tmp/memtide-{}.db", topology.name) : typed.state;
+        const ManagerFiles files = manager_files(state, options.certificates.folder);
         const auto text = manager_config(topology, options.manager, files);
         if (const auto written = write_file(typed.write_config, *text); !written) return written;
     }
@@ -201,7 +213,7 @@ Result<> run(const HostsOptions& typed, const FleetOptions& options,
     // Behind the first step of that: whoever has read that it runs may end it.
     asio::post(context, [&] {
         (*fleet)->start();
-        if (scenario) (void)board.play(*scenario, typed.scenario_speed);
+        if (scenario) (void)board.play(*scenario, typed.scenario.speed);
         print_ready(typed, options, topology, control);
     });
     context.run();
@@ -215,20 +227,22 @@ int run_hosts(const HostsOptions& typed) {
         std::cerr << "memtide-cxl-emul: " << options.error().message << '\n';
         return daemon::kExitUsage;
     }
-    std::optional<Scenario> scenario;
-    if (!typed.scenario.empty()) {
-        const auto topology = plan_fleet(*options);
-        auto loaded = load_scenario(typed.scenario, &*topology);
-        if (!loaded) {
-            std::cerr << loaded.error().message << '\n';
-            return daemon::kExitUsage;
-        }
-        scenario = *std::move(loaded);
+    const auto topology = plan_fleet(*options);
+    if (!topology) {
+        std::cerr << "memtide-cxl-emul: " << topology.error().message << '\n';
+        return daemon::kExitUsage;
+    }
+    const auto scenario = chosen_scenario(typed.scenario, *topology);
+    if (!scenario) {
+        std::cerr << scenario.error().message << '\n';
+        return daemon::kExitUsage;
     }
     log::set_level(typed.verbose ? log::Level::kDebug : log::Level::kWarning);
     daemon::ignore_sigpipe();
+    // A file size limit is a full disk like any other, and no reason to die.
+    std::signal(SIGXFSZ, SIG_IGN);
     daemon::raise_file_limit();
-    if (const auto done = run(typed, *options, scenario); !done) {
+    if (const auto done = run(typed, *options, *scenario); !done) {
         std::cerr << "memtide-cxl-emul: " << done.error().message << '\n';
         return daemon::kExitFailure;
     }
@@ -263,13 +277,17 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--devices", fleet.devices, "Devices behind each switch")
         ->check(from(1))
         ->capture_default_str();
-    command->add_option("--kind", options->kind, "Kind of the devices: mld or sld")
-        ->check(CLI::IsMember({"mld", "sld"}))
+    command->add_option("--kind", options->kind, "Kind of the devices: mld, sld or dcd")
+        ->check(CLI::IsMember({"mld", "sld", "dcd"}))
         ->capture_default_str();
-    command->add_option("--lds", fleet.lds, "Logical devices of each MLD")
+    command
+        ->add_option("--lds", fleet.lds,
+                     "Logical devices of each MLD, or hosts that can have memory of a DCD")
         ->check(from(1))
         ->capture_default_str();
-    command->add_option("--ld-size", options->ld_size, "Size of each logical device, or SLD")
+    command
+        ->add_option("--ld-size", options->ld_size,
+                     "Size of each logical device, or SLD; a DCD has as much for each host")
         ->capture_default_str();
     command
         ->add_option("--heads", fleet.heads,
@@ -296,8 +314,9 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
                         "show to an https:// manager");
     command->add_option("--write-config", options->write_config,
                         "Write the fitting configuration of the manager to this file");
-    command->add_option("--state", options->state, "The journal that configuration names")
-        ->capture_default_str();
+    command->add_option("--state", options->state,
+                        "The journal that configuration names (default: /tmp/memtide-TOPOLOGY.db); the hosts "
+                        "remember nothing, so a manager that begins with them begins without it");
     command
         ->add_option("--online-delay", options->online_delay,
                      "How long onlining takes: 20ms, 5ms..50ms or exp:20ms")
@@ -321,13 +340,8 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--seed", fleet.seed, "Of delays and faults")->check(from(0))->capture_default_str();
     command->add_option("--control", options->control,
                         "Serve faults and what was seen here: 127.0.0.1:PORT or unix:/PATH");
-    command->add_option("--scenario", options->scenario,
-                        "Faults with the times at which they begin (YAML, docs/faults.md), counted from the "
-                        "start");
-    command
-        ->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
-        ->check(CLI::Range(0.001, 1000.0))
-        ->capture_default_str();
+    add_scenario_options(*command, options->scenario, "the start");
+    command->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
     for (const char* shape :
          {"--count", "--switches", "--devices", "--kind", "--lds", "--ld-size", "--heads", "--vppbs"})

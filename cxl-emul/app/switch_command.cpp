@@ -16,9 +16,11 @@
 #include <fmt/format.h>
 
 #include "common/daemon/daemon.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/log/log.h"
+#include "cxl-emul/control/switch_control.h"
 #include "cxl-emul/faults/control.h"
-#include "cxl-emul/faults/scenario.h"
+#include "cxl-emul/faults/scenario_options.h"
 #include "cxl-emul/faults/switch_equipment.h"
 #include "cxl-emul/switch/switch.h"
 #include "cxl-emul/switch/topology.h"
@@ -30,8 +32,8 @@ struct SwitchOptions {
     std::string file;
     std::string name;
     std::string control;
-    std::string scenario;
-    double scenario_speed = 1;
+    ScenarioOptions scenario;
+    std::string pcap;
     bool check_config = false;
     bool verbose = false;
 };
@@ -51,8 +53,10 @@ struct Faults {
 };
 
 Result<std::unique_ptr<FaultService>> start_faults(boost::asio::io_context& context, Equipment& equipment,
+                                                   const std::vector<Switch*>& switches,
                                                    const Faults& faults) {
     auto service = std::make_unique<FaultService>(context.get_executor(), equipment);
+    add_switch_routes(service->router(), find_among(switches));
     if (!faults.control.empty()) {
         const auto address = service->listen(faults.control);
         if (!address) return std::unexpected(Error(address.error()).with_context("--control"));
@@ -64,20 +68,27 @@ Result<std::unique_ptr<FaultService>> start_faults(boost::asio::io_context& cont
     return service;
 }
 
-int serve(const Topology& topology, const std::vector<SwitchConfig>& configs, const Faults& faults) {
+int fail_with(const Error& error) {
+    std::cerr << "memtide-cxl-emul: " << error.message << '\n';
+    return daemon::kExitFailure;
+}
+
+int serve(const Topology& topology, const std::vector<SwitchConfig>& configs, const Faults& faults,
+          const std::string& pcap) {
     boost::asio::io_context context(1);
     std::vector<std::unique_ptr<Switch>> switches;
-    const auto shared = open_shared_devices(topology, configs);
-    if (!shared) {
-        std::cerr << "memtide-cxl-emul: " << shared.error().message << '\n';
-        return daemon::kExitFailure;
+    std::shared_ptr<fmapi::SessionCapture> capture;
+    if (!pcap.empty()) {
+        auto opened = fmapi::SessionCapture::open(pcap);
+        if (!opened) return fail_with(std::move(opened.error()).with_context("--pcap"));
+        capture = *std::move(opened);
     }
+    const auto shared = open_shared_devices(topology, configs);
+    if (!shared) return fail_with(shared.error());
     for (const SwitchConfig& config : configs) {
         auto opened = Switch::open(context.get_executor(), topology, config, no_hotplug(), {}, *shared);
-        if (!opened) {
-            std::cerr << "memtide-cxl-emul: " << opened.error().message << '\n';
-            return daemon::kExitFailure;
-        }
+        if (!opened) return fail_with(opened.error());
+        if (capture) (*opened)->capture(capture->of_switch(config.name.value));
         switches.push_back(*std::move(opened));
     }
     std::vector<Switch*> running;
@@ -85,11 +96,8 @@ int serve(const Topology& topology, const std::vector<SwitchConfig>& configs, co
     SwitchEquipment equipment(topology, running);
     std::unique_ptr<FaultService> service;
     if (faults.wanted()) {
-        auto started = start_faults(context, equipment, faults);
-        if (!started) {
-            std::cerr << "memtide-cxl-emul: " << started.error().message << '\n';
-            return daemon::kExitFailure;
-        }
+        auto started = start_faults(context, equipment, running, faults);
+        if (!started) return fail_with(started.error());
         service = *std::move(started);
     }
     for (const auto& sw : switches) {
@@ -126,15 +134,12 @@ int run_switch(const SwitchOptions& options) {
     }
     Topology served = *topology;
     served.switches = configs;
-    Faults faults{std::nullopt, options.scenario_speed, options.control};
-    if (!options.scenario.empty()) {
-        auto scenario = load_scenario(options.scenario, &served);
-        if (!scenario) {
-            std::cerr << scenario.error().message << '\n';
-            return daemon::kExitUsage;
-        }
-        faults.scenario = *std::move(scenario);
+    auto scenario = chosen_scenario(options.scenario, served);
+    if (!scenario) {
+        std::cerr << scenario.error().message << '\n';
+        return daemon::kExitUsage;
     }
+    const Faults faults{*std::move(scenario), options.scenario.speed, options.control};
     if (options.check_config) {
         std::cout << options.file << ": ok\n";
         return daemon::kExitOk;
@@ -143,7 +148,7 @@ int run_switch(const SwitchOptions& options) {
     daemon::ignore_sigpipe();
     // A file size limit is a full disk like any other, and no reason to die.
     std::signal(SIGXFSZ, SIG_IGN);
-    return serve(*topology, configs, faults);
+    return serve(*topology, configs, faults, options.pcap);
 }
 
 }  // namespace
@@ -153,15 +158,12 @@ void add_switch_command(CLI::App& app, std::function<int()>& chosen) {
     CLI::App* command = app.add_subcommand("switch", "Run the switches of a topology file, without hosts");
     command->add_option("FILE", options->file, "Topology file (YAML)")->required();
     command->add_option("--name", options->name, "Run only this switch of the file");
-    command->add_option("--control", options->control,
-                        "Serve faults on demand here, for `fault`: 127.0.0.1:PORT or unix:/PATH");
-    command->add_option("--scenario", options->scenario,
-                        "Faults with the times at which they begin (YAML, docs/faults.md), counted from the "
-                        "start");
-    command
-        ->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
-        ->check(CLI::Range(0.001, 1000.0))
-        ->capture_default_str();
+    command->add_option(
+        "--control", options->control,
+        "Serve faults on demand, for `fault`, and changes of virtual switches and bandwidth here: "
+        "127.0.0.1:PORT or unix:/PATH");
+    add_scenario_options(*command, options->scenario, "the start");
+    command->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
     command->add_flag("--check-config", options->check_config, "Only check the files");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
     command->callback([options, &chosen] { chosen = [options] { return run_switch(*options); }; });

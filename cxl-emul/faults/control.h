@@ -27,6 +27,8 @@ class FaultService {
     FaultService(boost::asio::any_io_executor executor, Equipment& equipment);
 
     [[nodiscard]] FaultBoard& board() { return board_; }
+    // For what else is to be served there; before listen().
+    [[nodiscard]] http::Router& router() { return router_; }
     // "127.0.0.1:PORT" or "unix:/PATH"; where it really listens. Errors as http::Server::listen(), and
     // kInvalidArgument for an address that is not loopback: whoever can connect can do all of it.
     Result<std::string> listen(const std::string& address);

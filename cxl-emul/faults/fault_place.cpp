@@ -31,7 +31,9 @@ Place place_of_port(const Fault& fault, const Topology& topology) {
     const PortConfig* port = config->port(*fault.port);
     if (port == nullptr)
         return mistake("port", fmt::format("{} has no port {}", config->name.value, *fault.port));
-    if (!port->device && !port->host)
+    const bool is_cable =
+        port->cascade && (fault.kind == FaultKind::kLinkDown || fault.kind == FaultKind::kSurpriseRemoval);
+    if (!port->device && !port->host && !is_cable)
         return mistake("port", fmt::format("nothing is at port {} of {}", *fault.port, config->name.value));
     if (port->host && fault.kind != FaultKind::kLinkDown)
         return mistake("port", fmt::format("at port {} of {} is a host, and no device", *fault.port,

@@ -9,8 +9,8 @@
 #include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
+#include "cxl-emul/control/switch_control.h"
 #include "cxl-emul/faults/control.h"
-#include "cxl-emul/hosts/switch_control.h"
 
 namespace memtide::emul {
 namespace {
@@ -91,7 +91,14 @@ json::value describe(const Host& host) {
         item["switch"] = one.slot.switch_name.value;
         item["vcs"] = one.slot.vcs;
         item["vppb"] = one.slot.vppb;
-        item["size"] = one.device.size.value;
+        json::array extents;
+        std::uint64_t size = 0;
+        for (const ByteRange& memory : host.model().memory_of(serial)) {
+            size += memory.size();
+            extents.push_back(json::object{{"offset", memory.begin}, {"size", memory.size()}});
+        }
+        item["size"] = one.device.mailbox ? size : one.device.size.value;
+        if (one.device.mailbox) item["extents"] = std::move(extents);
         const auto use = host.model().use_of(serial);
         constexpr std::string_view kUses[] = {"found",         "going-online", "online",
                                               "going-offline", "offline",      "not-erased"};
@@ -178,7 +185,7 @@ void add_control_routes(http::Router& router, Fleet& fleet, FaultBoard& board) {
     add_fault_routes<HostId>(router, "hosts", fleet, fault_of_host);
     add_fault_routes<SwitchId>(router, "switches", fleet, fault_of_switch);
     add_fault_routes<DeviceId>(router, "devices", fleet, fault_of_device);
-    add_switch_routes(router, fleet);
+    add_switch_routes(router, [&fleet](const SwitchId& id) { return fleet.running_switch(id); });
 }
 
 }  // namespace memtide::emul

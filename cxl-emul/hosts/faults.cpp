@@ -9,7 +9,7 @@ constexpr std::array<std::string_view, kHostFaults> kNames{
     "reboot",          "agent-dies",          "silence",
     "refuses-online",  "refuses-offline",     "late-reports",
     "lies-about-size", "reports-for-another", "wrong-certificate",
-    "link-down"};
+    "link-down",       "refuses-capacity"};
 
 }  // namespace
 

@@ -20,8 +20,9 @@ enum class HostFault : std::uint8_t {
     kReportsForAnother,  // sends its report to the resource of its neighbour as well
     kWrongCertificate,   // shows the certificate of its neighbour
     kLinkDown,           // of its upstream port: its devices are gone until it is up again
+    kRefusesCapacity,    // accepts nothing of the dynamic capacity that it is offered
 };
-inline constexpr std::size_t kHostFaults = 10;
+inline constexpr std::size_t kHostFaults = 11;
 
 // As control requests and --fault name it: "reboot", "agent-dies", ...
 std::string_view to_string(HostFault fault);

@@ -12,6 +12,22 @@
 namespace memtide::emul {
 namespace asio = boost::asio;
 
+// Of the LD in a slot: gone with the power of its switch, and when it is unbound.
+class Fleet::LdMailbox final : public Mailbox {
+  public:
+    LdMailbox(const Fleet& fleet, HotplugSlot slot) : fleet_(fleet), slot_(std::move(slot)) {}
+
+    Result<fmapi::Message> send(const fmapi::Message& request) override {
+        const auto running = fleet_.running_switch(slot_.switch_name);
+        if (!running) return std::unexpected(running.error());
+        return (*running)->execute_of_host(slot_.vcs, slot_.vppb, request);
+    }
+
+  private:
+    const Fleet& fleet_;
+    HotplugSlot slot_;
+};
+
 // Where binds at the switches become devices in the slots of hosts.
 class Fleet::Hotplug final : public HotplugBackend {
   public:
@@ -26,9 +42,9 @@ class Fleet::Hotplug final : public HotplugBackend {
         if (!fresh)
             fleet_.ledger_.violation(
                 {"two-hosts", device.slot.host, device.serial, owner->second.value + " has it already"});
-        BoundDevice bound{device.slot,
-                          {device.serial, place->second.media, device.offset, device.size},
-                          !place->second.link_down};
+        PluggedDevice plugged{device.serial, place->second.media, device.offset, device.size};
+        if (device.dynamic) plugged.mailbox = std::make_shared<LdMailbox>(fleet_, device.slot);
+        BoundDevice bound{device.slot, std::move(plugged), !place->second.link_down};
         host->second->bind(std::move(bound));
         co_return Result<>();
     }
@@ -42,6 +58,12 @@ class Fleet::Hotplug final : public HotplugBackend {
         const bool surprise = option == fmapi::UnbindOption::kSurpriseHotRemove;
         host->second->unbind(slot, surprise ? HostModel::Removal::kSurprise : HostModel::Removal::kAsked);
         co_return Result<>();
+    }
+
+    asio::awaitable<void> interrupt(HotplugSlot slot) override {
+        if (const auto host = fleet_.hosts_.find(slot.host); host != fleet_.hosts_.end())
+            host->second->interrupt(slot);
+        co_return;
     }
 
   private:
@@ -86,6 +108,7 @@ Result<> Fleet::build_hosts(const std::vector<HostId>& names) {
 }
 
 Result<> Fleet::build(const Topology& topology) {
+    name_ = topology.name;
     if (auto built = build_hosts(fleet_hosts(topology, options_)); !built) return built;
     const auto hotplug = std::make_shared<Hotplug>(*this);
     SharedDeviceMap shared;
@@ -108,6 +131,10 @@ Result<> Fleet::build(const Topology& topology) {
     return {};
 }
 
+void Fleet::capture(fmapi::SessionCapture& file) {
+    for (const SwitchId& id : order_) life_of(id).capture(file.of_switch(id.value));
+}
+
 void Fleet::start() {
     for (const auto& [name, host] : hosts_) host->start();
 }
@@ -121,7 +148,7 @@ void Fleet::stop() {
 
 Topology Fleet::topology() const {
     Topology topology;
-    topology.name = "emulated";
+    topology.name = name_;
     for (const SwitchId& id : order_) topology.switches.push_back(switches_.at(id).life->config());
     return topology;
 }
@@ -202,6 +229,7 @@ asio::awaitable<void> Fleet::turn_off(SwitchPlace& place, Duration lasts) {
             if (one.slot.switch_name == id) owners_.erase(serial);
         host->lose_switch(id);
     }
+    set_cables(place, false);
     ++ledger_.power_cycles;
     place.changing = false;
     later(lasts, [this, id] { (void)power_on(id); });
@@ -216,7 +244,8 @@ asio::awaitable<void> Fleet::turn_on(SwitchPlace& place) {
         if (device.worn || device.failing) set_health(id, device);
     }
     for (const Host* host : place.hosts)
-        if (host->model().faults().has(HostFault::kLinkDown)) place.life->set_host_link(host->name(), false);
+        if (!host->reaches(place.life->config().name)) place.life->set_host_link(host->name(), false);
+    set_cables(place, true);
     place.changing = false;
     if (stopped_) place.life->stop();
 }
@@ -314,8 +343,40 @@ Result<> Fleet::end_fault(const DeviceId& id, DeviceFault fault) {
 
 void Fleet::show_port(SwitchPlace& place, std::uint8_t port, bool there) {
     const PortConfig* at = place.life->config().port(port);
+    if (at != nullptr && at->cascade) {
+        if (there)
+            place.cables_out.erase(port);
+        else
+            place.cables_out.insert(port);
+        set_cable(*at->cascade, there && place.life->is_on());
+    }
     if (at == nullptr || !at->device) return;
     for (Host* host : place.hosts) host->set_device_link(at->device->value, there);
+}
+
+// The host of the port where the cable ends reaches everything below over it: the switch there, and what that
+// one has cables to.
+void Fleet::set_cable(const CascadeConfig& cable, bool there) {
+    SwitchPlace& below = switches_.at(cable.below);
+    const SwitchConfig& config = below.life->config();
+    const HostId& name = *config.port(cable.upstream_port)->host;
+    if (const auto host = hosts_.find(name); host != hosts_.end()) {
+        host->second->set_path(cable.below, there);
+        below.life->set_host_link(name, host->second->reaches(cable.below));
+    }
+    for (const PortConfig& port : config.ports)
+        if (port.cascade && end_of(*port.cascade).host == name)
+            set_cable(*port.cascade, there && below.life->is_on() && !below.cables_out.contains(port.id));
+}
+
+const PortConfig& Fleet::end_of(const CascadeConfig& cable) const {
+    return *switches_.at(cable.below).life->config().port(cable.upstream_port);
+}
+
+// What a switch without power had below it is cut off from it, and is there again with it.
+void Fleet::set_cables(SwitchPlace& place, bool there) {
+    for (const PortConfig& port : place.life->config().ports)
+        if (port.cascade) set_cable(*port.cascade, there && !place.cables_out.contains(port.id));
 }
 
 void Fleet::set_port_link(const SwitchId& id, std::uint8_t port, bool up) {

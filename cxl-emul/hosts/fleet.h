@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -48,6 +49,8 @@ class Fleet {
                                                const FleetOptions& options);
     ~Fleet();
 
+    // What goes over the switches' connections is told to it; before start().
+    void capture(fmapi::SessionCapture& file);
     void start();
     void stop();
 
@@ -87,9 +90,11 @@ class Fleet {
 
   private:
     class Hotplug;
+    class LdMailbox;
     struct SwitchPlace {
         std::unique_ptr<SwitchLife> life;
-        bool changing = false;  // between on and off
+        bool changing = false;              // between on and off
+        std::set<std::uint8_t> cables_out;  // ports whose cables are pulled or down
         std::vector<Host*> hosts;
     };
     struct DevicePlace {
@@ -109,12 +114,16 @@ class Fleet {
     void spawn(boost::asio::awaitable<void> coroutine);
     void later(Duration lasts, std::function<void()> what);
     void show_port(SwitchPlace& place, std::uint8_t port, bool there);
+    void set_cable(const CascadeConfig& cable, bool there);
+    void set_cables(SwitchPlace& place, bool there);
+    [[nodiscard]] const PortConfig& end_of(const CascadeConfig& cable) const;
     void set_link(const DeviceId& id, DevicePlace& place, bool up);
     static void set_wear(const DeviceId& id, DevicePlace& place, DeviceFault fault, bool on);
     static void set_health(const DeviceId& id, const DevicePlace& place);
 
     boost::asio::any_io_executor executor_;
     FleetOptions options_;
+    std::string name_;  // of the topology
     Ledger ledger_;
     ClientPool pool_;
     std::unordered_map<HostId, std::unique_ptr<Host>> hosts_;

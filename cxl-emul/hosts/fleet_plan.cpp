@@ -46,6 +46,7 @@ Result<> check(const FleetOptions& options, std::uint64_t switches) {
                         kMostPorts, hosts_each, options.devices));
     if (options.lds < 1 || options.lds > kMaxLds)
         return wrong(fmt::format("an MLD has 1 to {} logical devices, not {}", kMaxLds, options.lds));
+    if (options.kind == DeviceKind::kDcd && options.heads > 1) return wrong("a DCD has one head");
     if (options.heads < 1 || options.heads > kMaxHeads)
         return wrong(fmt::format("a device has 1 to {} heads, not {}", kMaxHeads, options.heads));
     if (switches % options.heads != 0)
@@ -83,6 +84,12 @@ DeviceConfig device_of(const FleetOptions& options, std::uint64_t on_switch, std
     device.size = options.ld_size;
     device.heads = static_cast<unsigned>(options.heads);
     if (options.kind == DeviceKind::kSld && options.heads == 1) return device;
+    if (options.kind == DeviceKind::kDcd) {
+        device.size = options.ld_size * options.lds;
+        device.lds.assign(options.lds, Bytes());
+        device.regions.push_back({.size = device.size});
+        return device;
+    }
     const std::uint64_t lds = options.kind == DeviceKind::kSld ? options.heads : options.lds;
     device.size = options.ld_size * lds;
     device.lds.assign(lds, options.ld_size);

@@ -25,8 +25,8 @@ struct FleetOptions {
     std::uint64_t switches = 0;  // 0: one for each 32 hosts
     std::uint64_t devices = 4;   // behind each switch
     DeviceKind kind = DeviceKind::kMld;
-    std::uint64_t lds = 16;       // of each MLD
-    Bytes ld_size = kCxlGranule;  // of an SLD: all of it
+    std::uint64_t lds = 16;       // of each MLD; of a DCD: the hosts that can have memory of it at a time
+    Bytes ld_size = kCxlGranule;  // of an SLD: all of it; of a DCD: as much for each of these hosts
     std::uint64_t vppbs = 8;      // of each host
     // Above 1: each device has that many heads, at switches that follow each other, and its LDs are dealt out
     // to them.

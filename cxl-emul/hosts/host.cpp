@@ -30,9 +30,7 @@ void Host::run_agent() {
 
 // --- Slots and links ---
 
-bool Host::is_reachable(const BoundDevice& one) const {
-    return one.link_up && !model_.faults().has(HostFault::kLinkDown);
-}
+bool Host::is_reachable(const BoundDevice& one) const { return one.link_up && reaches(one.slot.switch_name); }
 
 void Host::show(const BoundDevice& one, HostModel::Arrival arrival) {
     if (!is_reachable(one) || model_.use_of(one.device.serial)) return;
@@ -51,11 +49,24 @@ void Host::bind(BoundDevice device) {
     show(bound_[serial] = std::move(device), HostModel::Arrival::kFresh);
 }
 
-void Host::unbind(const HotplugSlot& slot, HostModel::Removal how) {
-    const auto found = std::ranges::find_if(bound_, [&](const auto& one) {
+std::map<SerialNumber, BoundDevice>::iterator Host::find(const HotplugSlot& slot) {
+    return std::ranges::find_if(bound_, [&](const auto& one) {
         return one.second.slot.switch_name == slot.switch_name && one.second.slot.vcs == slot.vcs &&
                one.second.slot.vppb == slot.vppb;
     });
+}
+
+// Seen by the host whatever its agent does; one that is bound while its link is down has nothing in the
+// model.
+void Host::interrupt(const HotplugSlot& slot) {
+    const auto found = find(slot);
+    if (found == bound_.end()) return;
+    model_.interrupt(found->first);
+    agent_->wake();
+}
+
+void Host::unbind(const HotplugSlot& slot, HostModel::Removal how) {
+    const auto found = find(slot);
     if (found == bound_.end()) return;
     model_.unplug(found->first, how);
     bound_.erase(found);
@@ -76,6 +87,24 @@ void Host::set_device_link(const std::string& media, bool up) {
         if (one.device.media->path() != media) continue;
         one.link_up = up;
         if (up)
+            show(one, HostModel::Arrival::kLinkUp);
+        else
+            hide(one);
+    }
+}
+
+bool Host::reaches(const SwitchId& id) const {
+    return !cut_off_.contains(id) && !model_.faults().has(HostFault::kLinkDown);
+}
+
+void Host::set_path(const SwitchId& id, bool there) {
+    if (there)
+        cut_off_.erase(id);
+    else
+        cut_off_.insert(id);
+    for (auto& [serial, one] : bound_) {
+        if (one.slot.switch_name != id) continue;
+        if (there)
             show(one, HostModel::Arrival::kLinkUp);
         else
             hide(one);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -38,7 +39,12 @@ class Host {
     void unbind(const HotplugSlot& slot, HostModel::Removal how);
     // The switch lost its power: all that was bound there is gone.
     void lose_switch(const SwitchId& id);
+    // Its device has something to say.
+    void interrupt(const HotplugSlot& slot);
     void set_device_link(const std::string& media, bool up);
+    // The way to a switch, over a cable from the one above it, is cut or there again.
+    void set_path(const SwitchId& id, bool there);
+    [[nodiscard]] bool reaches(const SwitchId& id) const;
     [[nodiscard]] const std::map<SerialNumber, BoundDevice>& bound() const { return bound_; }
 
     // Returns a number by which end_fault() knows whether the fault was begun again meanwhile.
@@ -53,10 +59,12 @@ class Host {
     void hide(const BoundDevice& one);
     [[nodiscard]] bool is_reachable(const BoundDevice& one) const;
     void run_agent();
+    std::map<SerialNumber, BoundDevice>::iterator find(const HotplugSlot& slot);
 
     HostModel model_;
     std::shared_ptr<Agent> agent_;
     std::map<SerialNumber, BoundDevice> bound_;
+    std::set<SwitchId> cut_off_;  // switches that it does not reach
     std::array<std::uint64_t, kHostFaults> begun_{};
     bool started_ = false;
 };

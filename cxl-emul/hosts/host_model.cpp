@@ -4,43 +4,17 @@
 #include <array>
 #include <utility>
 
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <fmt/format.h>
 
 namespace memtide::emul {
 namespace {
 
-namespace json = boost::json;
-
 constexpr std::uint64_t kWord = 8;
 
 // Where a host leaves its mark: both ends and the middle of what it has.
-std::array<Bytes, 3> marks(const PluggedDevice& device) {
-    const std::uint64_t middle = device.size.value / 2 / kWord * kWord;
-    return {device.offset, device.offset + Bytes{middle}, device.offset + device.size - Bytes{kWord}};
-}
-
-json::object failed(std::string_view code, std::string_view detail) {
-    json::object error;
-    error["code"] = code;
-    error["detail"] = detail;
-    json::object result;
-    result["state"] = "failed";
-    result["error"] = std::move(error);
-    return result;
-}
-
-json::array holders() {
-    json::object holder;
-    holder["block"] = "memory32";
-    holder["pid"] = 4711;
-    holder["command"] = "workload";
-    holder["bytes"] = 4096;
-    json::array all;
-    all.push_back(std::move(holder));
-    return all;
+std::array<Bytes, 3> marks(const ByteRange& memory) {
+    const std::uint64_t middle = memory.begin + memory.size() / 2 / kWord * kWord;
+    return {Bytes{memory.begin}, Bytes{middle}, Bytes{memory.end - kWord}};
 }
 
 }  // namespace
@@ -50,31 +24,40 @@ HostModel::HostModel(HostId name, HostDelays delays, std::uint64_t seed, Ledger&
 
 // --- Hardware ---
 
+bool HostModel::in_use(const Piece& piece) {
+    return piece.use == Use::kOnline || piece.use == Use::kGoingOffline;
+}
+
 bool HostModel::in_use(const Slot& slot) {
-    return slot.use == Use::kOnline || slot.use == Use::kGoingOffline;
+    return std::ranges::any_of(slot.pieces, [](const Piece& piece) { return in_use(piece); });
 }
 
 void HostModel::plug(PluggedDevice device, Arrival arrival) {
-    // What a medium pretends to have erased is for the host to find out.
-    const bool pretended = device.media->first_kept(device.offset, device.size).has_value();
-    const auto dirty = device.media->first_written(device.offset, device.size);
-    if (dirty && !pretended && arrival == Arrival::kFresh)
-        ledger_.violation(
-            {"not-erased", name_, device.serial,
-             fmt::format("byte {} of {} still holds what a host wrote", dirty->value, device.media->path())});
+    const SerialNumber serial = device.serial;
+    Slot& slot = devices_[serial] = Slot{.device = std::move(device)};
     ++ledger_.plugged;
-    devices_[device.serial] = Slot{device, Use::kFound, {}, 0};
-    note_change(device.serial);
+    note_change(serial);
+    if (slot.device.mailbox) {
+        slot.driver.emplace(slot.device.mailbox);
+        if (see_extents(slot, arrival, true)) serve(slot);
+        return;
+    }
+    const Bytes begin = slot.device.offset;
+    slot.pieces.push_back({.range = {begin.value, (begin + slot.device.size).value}});
+    if (arrival == Arrival::kFresh) look_at(slot, slot.pieces.front());
 }
 
 void HostModel::unplug(SerialNumber serial, Removal how) {
     const auto found = devices_.find(serial);
     if (found == devices_.end()) return;
-    const Slot& slot = found->second;
-    if (in_use(slot)) check_stamp(slot);
+    Slot& slot = found->second;
+    // What was taken away before is not there to be looked at.
+    if (!slot.driver || see_extents(slot, Arrival::kLinkUp, true)) check_stamps(slot);
     if (in_use(slot) && how == Removal::kAsked)
         ledger_.violation({"unbound-online", name_, serial, "taken from the host while it was in use"});
     if (in_use(slot) && how == Removal::kSurprise) ledger_.surprise({name_, serial});
+    for (const Piece& piece : slot.pieces)
+        if (slot.driver && !piece.shared_tag) slot.device.media->let_go(piece.range, name_);
     ++ledger_.unplugged;
     devices_.erase(found);
     note_change(serial);
@@ -83,12 +66,13 @@ void HostModel::unplug(SerialNumber serial, Removal how) {
 void HostModel::reboot() {
     ++boots_;
     ++ledger_.reboots;
-    for (auto& [serial, slot] : devices_) {
-        if (in_use(slot)) check_stamp(slot);
-        slot.use = Use::kFound;
-    }
     wanted_ = {};
     used_.clear();
+    for (auto& [serial, slot] : devices_) {
+        if (!slot.driver || see_extents(slot, Arrival::kLinkUp, true)) check_stamps(slot);
+        for (Piece& piece : slot.pieces) piece.use = Use::kFound;
+        serve(slot);
+    }
     report_again();
 }
 
@@ -97,9 +81,38 @@ void HostModel::note_change(SerialNumber serial) {
     if (wanted_of(serial) != nullptr) changed_ = true;
 }
 
-void HostModel::check_stamp(const Slot& slot) {
-    for (const Bytes at : marks(slot.device))
-        if (slot.device.media->read(at) != slot.stamp) {
+std::optional<Bytes> HostModel::first_written(const Slot& slot, const Piece& piece) {
+    return slot.device.media->first_written({piece.range.begin}, {piece.range.size()});
+}
+
+std::optional<Bytes> HostModel::first_kept(const Slot& slot, const Piece& piece) {
+    return slot.device.media->first_kept({piece.range.begin}, {piece.range.size()});
+}
+
+// Memory that is new to a host must be empty. What a medium pretends to have erased is for the host to find
+// out.
+void HostModel::look_at(const Slot& slot, const Piece& piece) {
+    const auto dirty = first_written(slot, piece);
+    if (!dirty || first_kept(slot, piece)) return;
+    ledger_.violation({"not-erased", name_, slot.device.serial,
+                       fmt::format("byte {} of {} still holds what a host wrote", dirty->value,
+                                   slot.device.media->path())});
+}
+
+void HostModel::write_stamp(const Slot& slot, const Piece& piece) {
+    if (piece.shared_tag) return;
+    for (const Bytes at : marks(piece.range)) slot.device.media->write(at, piece.stamp);
+}
+
+void HostModel::check_stamps(const Slot& slot) {
+    for (const Piece& piece : slot.pieces)
+        if (in_use(piece)) check_stamp(slot, piece);
+}
+
+void HostModel::check_stamp(const Slot& slot, const Piece& piece) {
+    if (piece.shared_tag) return;
+    for (const Bytes at : marks(piece.range))
+        if (slot.device.media->read(at) != piece.stamp) {
             ledger_.violation({"changed-under-host", name_, slot.device.serial,
                                fmt::format("byte {} of {} is not what this host wrote", at.value,
                                            slot.device.media->path())});
@@ -128,84 +141,98 @@ const Wanted* HostModel::wanted_of(SerialNumber serial) const {
     return found == wanted_.regions.end() ? nullptr : &*found;
 }
 
-bool HostModel::is_dirty(const Slot& slot) {
-    return slot.device.media->first_written(slot.device.offset, slot.device.size).has_value();
+bool HostModel::is_to_be_verified(const Piece& piece, const Wanted& wanted) const {
+    if (wanted.samples == 0 || piece.shared_tag) return false;
+    return piece.fresh || !used_.contains({wanted.composition, wanted.region});
 }
 
-bool HostModel::is_to_be_verified(const Wanted& wanted) const {
-    return wanted.samples != 0 && !used_.contains({wanted.composition, wanted.region});
-}
-
-void HostModel::bring_online(Slot& slot, const Wanted& wanted) {
-    if (const auto kept = slot.device.media->first_kept(slot.device.offset, slot.device.size))
+void HostModel::bring_online(Slot& slot, Piece& piece, const Wanted& wanted) {
+    if (const auto kept = first_kept(slot, piece); kept && !piece.shared_tag)
         ledger_.violation({"not-erased-online", name_, slot.device.serial,
                            fmt::format("byte {} of {} was online with what another host wrote", kept->value,
                                        slot.device.media->path())});
     used_.insert({wanted.composition, wanted.region});
-    slot.use = Use::kOnline;
-    slot.stamp = (std::hash<std::string>{}(name_.value) << 20) + ++stamps_;
-    for (const Bytes at : marks(slot.device)) slot.device.media->write(at, slot.stamp);
+    piece.use = Use::kOnline;
+    piece.fresh = false;
+    piece.stamp = (std::hash<std::string>{}(name_.value) << 20) + ++stamps_;
+    write_stamp(slot, piece);
     ++ledger_.onlined;
 }
 
-// One transition of one device; false when there is none (yet).
-bool HostModel::step(Slot& slot, const Wanted& wanted, Time now) {
-    const bool due = slot.due <= now;
-    switch (slot.use) {
+// One transition of one piece of memory; false when there is none (yet).
+bool HostModel::step(Slot& slot, Piece& piece, const Wanted& wanted, Time now) {
+    const bool due = piece.due <= now;
+    switch (piece.use) {
         case Use::kFound:
         case Use::kOffline:
             if (!wanted.online) {
-                if (slot.use == Use::kOffline) return false;
-                slot.use = Use::kOffline;
+                if (piece.use == Use::kOffline) return false;
+                piece.use = Use::kOffline;
                 return true;
             }
-            if (faults_.has(HostFault::kRefusesOnline)) return false;
-            if (is_to_be_verified(wanted) && is_dirty(slot)) {
-                slot.use = Use::kNotErased;
+            if (faults_.has(HostFault::kRefusesOnline) || !has_enough(wanted)) return false;
+            if (is_to_be_verified(piece, wanted) && first_written(slot, piece)) {
+                piece.use = Use::kNotErased;
                 return true;
             }
-            slot.use = Use::kGoingOnline;
-            slot.due = now + delays_.online.draw(random_);
+            piece.use = Use::kGoingOnline;
+            piece.due = now + delays_.online.draw(random_);
             return true;
         case Use::kGoingOnline:
             if (!wanted.online) {
-                slot.use = Use::kOffline;
+                piece.use = Use::kOffline;
                 return true;
             }
             if (!due) return false;
-            bring_online(slot, wanted);
+            bring_online(slot, piece, wanted);
             return true;
         case Use::kNotErased:
             if (wanted.online) return false;
-            slot.use = Use::kOffline;
+            piece.use = Use::kOffline;
             return true;
         case Use::kOnline:
             if (wanted.online) return false;
-            slot.use = Use::kGoingOffline;
-            slot.due = now + delays_.offline.draw(random_);
+            piece.use = Use::kGoingOffline;
+            piece.due = now + delays_.offline.draw(random_);
             return true;
         case Use::kGoingOffline:
             if (wanted.online) {
-                slot.use = Use::kOnline;
+                piece.use = Use::kOnline;
                 return true;
             }
             if (!due || faults_.has(HostFault::kRefusesOffline)) return false;
-            check_stamp(slot);
-            slot.use = Use::kOffline;
+            check_stamp(slot, piece);
+            piece.use = Use::kOffline;
             ++ledger_.offlined;
             return true;
     }
     return false;
 }
 
+// Those of a device. Extents go back when the last of them is offline.
+bool HostModel::step(Slot& slot, const Wanted& wanted, Time now) {
+    bool moved = false;
+    for (Piece& piece : slot.pieces) {
+        const Use before = piece.use;
+        while (step(slot, piece, wanted, now)) moved = true;
+        // Memory that arrives while nobody wants it is not waited for.
+        if (piece.use != before && (before != Use::kFound || piece.use != Use::kOffline)) news_ = true;
+    }
+    const bool offline =
+        std::ranges::all_of(slot.pieces, [](const Piece& piece) { return piece.use == Use::kOffline; });
+    if (slot.driver && !wanted.online && offline && !slot.pieces.empty()) {
+        give_back(slot, memory_of(slot.device.serial));
+        moved = moved || slot.pieces.empty();
+    }
+    return moved;
+}
+
 bool HostModel::advance(Time now) {
+    for (auto& [serial, slot] : devices_) serve(slot);
     bool moved = std::exchange(changed_, false);
     for (auto& [serial, slot] : devices_) {
         const Wanted* wanted = wanted_of(serial);
-        const Use before = slot.use;
-        while (wanted != nullptr && step(slot, *wanted, now)) moved = true;
-        // Memory that arrives while nobody wants it is not waited for.
-        if (slot.use != before && (before != Use::kFound || slot.use != Use::kOffline)) news_ = true;
+        if (wanted != nullptr && step(slot, *wanted, now)) moved = true;
     }
     return moved;
 }
@@ -213,103 +240,14 @@ bool HostModel::advance(Time now) {
 std::optional<HostModel::Time> HostModel::next_due() const {
     std::optional<Time> next;
     for (const auto& [serial, slot] : devices_) {
-        const bool waits = slot.use == Use::kGoingOnline ||
-                           (slot.use == Use::kGoingOffline && !faults_.has(HostFault::kRefusesOffline));
-        if (waits && wanted_of(serial) != nullptr && (!next || slot.due < *next)) next = slot.due;
+        if (wanted_of(serial) == nullptr) continue;
+        for (const Piece& piece : slot.pieces) {
+            const bool waits = piece.use == Use::kGoingOnline ||
+                               (piece.use == Use::kGoingOffline && !faults_.has(HostFault::kRefusesOffline));
+            if (waits && (!next || piece.due < *next)) next = piece.due;
+        }
     }
     return next;
-}
-
-// A region is as far as the last of its devices.
-std::string_view HostModel::state_of(const Wanted& wanted) const {
-    std::size_t present = 0;
-    std::size_t online = 0;
-    std::size_t used = 0;
-    std::size_t offline = 0;
-    for (const SerialNumber serial : wanted.serials) {
-        const auto found = devices_.find(serial);
-        if (found == devices_.end()) continue;
-        ++present;
-        online += found->second.use == Use::kOnline ? 1 : 0;
-        used += in_use(found->second) ? 1 : 0;
-        offline += found->second.use == Use::kOffline ? 1 : 0;
-    }
-    if (present == 0) return "absent";
-    if (online == wanted.serials.size()) return "online";
-    if (used > 0 && !wanted.online) return "draining";
-    if (offline == present) return "offline";
-    return faults_.has(HostFault::kRefusesOnline) ? "failed" : "found";
-}
-
-// The devices of a region that hold what an erase does not leave.
-std::vector<SerialNumber> HostModel::not_erased(const Wanted& wanted) const {
-    std::vector<SerialNumber> dirty;
-    for (const SerialNumber serial : wanted.serials) {
-        const auto found = devices_.find(serial);
-        if (found != devices_.end() && found->second.use == Use::kNotErased) dirty.push_back(serial);
-    }
-    return dirty;
-}
-
-std::string HostModel::observed() const {
-    const bool lies = faults_.has(HostFault::kLiesAboutSize);
-    json::array regions;
-    for (const Wanted& wanted : wanted_.regions) {
-        const std::vector<SerialNumber> dirty = not_erased(wanted);
-        const std::string_view state = dirty.empty() ? state_of(wanted) : "failed";
-        json::object one;
-        if (!dirty.empty()) {
-            one = failed("not-erased", "it holds what another host wrote (emulated)");
-            json::array list;
-            for (const SerialNumber serial : dirty) list.emplace_back(format_serial(serial));
-            one["not_erased"] = std::move(list);
-        } else if (state == "failed") {
-            one = failed("no-window", "no volatile window has room (emulated)");
-        }
-        one["state"] = state;
-        if (state == "online" && wanted.samples != 0) one["verified_pages"] = wanted.samples;
-        if (state == "online" || state == "draining") {
-            one["node"] = 1;
-            one["name"] = "region0";
-            one["online_bytes"] = lies ? wanted.size.value / 2 : wanted.size.value;
-        }
-        if (state == "draining" && faults_.has(HostFault::kRefusesOffline)) one["holders"] = holders();
-        one["composition"] = wanted.composition.value;
-        one["region"] = wanted.region;
-        json::array serials;
-        for (const SerialNumber serial : wanted.serials) serials.emplace_back(format_serial(serial));
-        one["serials"] = std::move(serials);
-        regions.push_back(std::move(one));
-    }
-    json::array memdevs;
-    for (const auto& [serial, slot] : devices_) {
-        json::object memdev;
-        memdev["name"] = fmt::format("mem{}", memdevs.size());
-        memdev["serial"] = format_serial(serial);
-        memdev["size"] = lies ? slot.device.size.value * 2 : slot.device.size.value;
-        memdevs.push_back(std::move(memdev));
-    }
-    json::object result;
-    result["agent_version"] = "emulated";
-    result["boot_id"] = boot_id();
-    result["revision_seen"] = wanted_.revision;
-    result["memdevs"] = std::move(memdevs);
-    result["regions"] = std::move(regions);
-    result["warnings"] = json::array();
-    return json::serialize(result);
-}
-
-std::string HostModel::boot_id() const { return fmt::format("{}-boot-{}", name_.value, boots_); }
-
-std::size_t HostModel::online_count() const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(devices_, [](const auto& one) { return in_use(one.second); }));
-}
-
-std::optional<HostModel::Use> HostModel::use_of(SerialNumber serial) const {
-    const auto found = devices_.find(serial);
-    if (found == devices_.end()) return std::nullopt;
-    return found->second.use;
 }
 
 }  // namespace memtide::emul

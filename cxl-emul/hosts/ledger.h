@@ -11,8 +11,8 @@
 
 namespace memtide::emul {
 
-// What a host's side has seen that must never be: "two-hosts", "not-erased", "changed-under-host",
-// "unbound-online", "foreign-report", "foreign-certificate".
+// What a host's side has seen that must never be: "two-hosts", "not-erased", "not-erased-online",
+// "changed-under-host", "unbound-online", "given-back-online", "foreign-report", "foreign-certificate".
 struct Violation {
     std::string kind;
     HostId host;

@@ -36,6 +36,14 @@ std::optional<Bytes> MemoryMedia::first_written(Bytes offset, Bytes size) const 
     return Bytes{found->first};
 }
 
+std::optional<HostId> MemoryMedia::hold(ByteRange range, const HostId& host) {
+    std::optional<HostId> other;
+    for (const auto& [holder, held] : held_)
+        if (holder != host && held.overlaps(range)) other = holder;
+    held_[host].add(range);
+    return other;
+}
+
 std::optional<Bytes> MemoryMedia::first_kept(Bytes offset, Bytes size) const {
     const auto end = words_.lower_bound((offset + size).value);
     for (auto word = words_.lower_bound(offset.value); word != end; ++word)

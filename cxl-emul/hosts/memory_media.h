@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "common/base/ids.h"
 #include "cxl-emul/switch/media.h"
+#include "cxl-emul/switch/range_set.h"
 
 namespace memtide::emul {
 
@@ -31,6 +33,10 @@ class MemoryMedia final : public Media {
     // Where the first one is of which an erase() has said that it is gone, and it is not.
     [[nodiscard]] std::optional<Bytes> first_kept(Bytes offset, Bytes size) const;
 
+    // Who reaches which of it. hold() says which other host held some of the range before.
+    std::optional<HostId> hold(ByteRange range, const HostId& host);
+    void let_go(ByteRange range, const HostId& host) { held_[host].remove(range); }
+
     void break_erase(bool broken) { broken_ = broken; }
     // While it is so, erase() succeeds and does nothing.
     void ignore_erase(bool ignored) { ignored_ = ignored; }
@@ -43,6 +49,7 @@ class MemoryMedia final : public Media {
     std::string name_;
     Bytes size_;
     std::map<std::uint64_t, Word> words_;
+    std::map<HostId, RangeSet> held_;
     bool broken_ = false;
     bool ignored_ = false;
 };

@@ -39,6 +39,7 @@ Result<> SwitchLife::power_on() {
         auto real = parse_endpoint(running_->addresses()[i]);
         if (real) config_.listen[i] = *std::move(real);
     }
+    running_->capture(capture_);
     running_->start();
     if (disturbance_) running_->disturb(disturbance_);
     for (const std::uint8_t port : down_) running_->set_port_link(port, false);
@@ -80,6 +81,11 @@ void SwitchLife::set_device_link(const DeviceId& device, bool up) {
 void SwitchLife::disturb(std::shared_ptr<Disturbance> disturbance) {
     disturbance_ = std::move(disturbance);
     if (running_) running_->disturb(disturbance_);
+}
+
+void SwitchLife::capture(fmapi::SwitchCapture capture) {
+    capture_ = std::move(capture);
+    if (running_) running_->capture(capture_);
 }
 
 void SwitchLife::set_port_link(std::uint8_t port, bool up) {

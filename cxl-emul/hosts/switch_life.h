@@ -41,6 +41,7 @@ class SwitchLife {
 
     // As the switch's, and also of its next lives.
     void disturb(std::shared_ptr<Disturbance> disturbance);
+    void capture(fmapi::SwitchCapture capture);
     void set_port_link(std::uint8_t port, bool up);
     void set_port_plugged(std::uint8_t port, bool plugged);
 
@@ -51,6 +52,7 @@ class SwitchLife {
     SharedDeviceMap shared_;
     std::vector<std::shared_ptr<MemoryMedia>> media_;
     std::shared_ptr<Disturbance> disturbance_;
+    fmapi::SwitchCapture capture_;
     std::set<std::uint8_t> down_;    // ports whose links are
     std::set<std::uint8_t> pulled_;  // ports whose devices are
     std::unique_ptr<Switch> running_;

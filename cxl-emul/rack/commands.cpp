@@ -27,6 +27,7 @@
 #include "cxl-emul/rack/status_text.h"
 #include "cxl-emul/rack/terminal.h"
 #include "cxl-emul/rack/up.h"
+#include "cxl-emul/switch/switch.h"
 #include "cxl-emul/switch/topology.h"
 
 namespace memtide::emul {
@@ -190,12 +191,8 @@ void add_up(CLI::App& rack, std::function<int()>& chosen) {
         ->check(CLI::PositiveNumber);
     up->add_option("--timeout", options->timeout_seconds, "Seconds to wait for the hosts")
         ->capture_default_str();
-    up->add_option("--scenario", options->scenario,
-                   "Faults with the times at which they begin (YAML, docs/faults.md), counted from when all "
-                   "hosts are ready");
-    up->add_option("--scenario-speed", options->scenario_speed, "How many times faster than the file says")
-        ->check(CLI::Range(0.001, 1000.0))
-        ->capture_default_str();
+    add_scenario_options(*up, options->scenario, "when all hosts are ready");
+    up->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
     up->add_flag("--check-config", options->check_config, "Only check the file, and start nothing");
     up->footer(
         "Examples:\n"

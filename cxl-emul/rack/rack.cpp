@@ -176,11 +176,18 @@ Rack::~Rack() { state_->hotplug->clear(); }
 
 Result<> Rack::open_switches() {
     const Topology& topology = state_->options.topology;
+    std::shared_ptr<fmapi::SessionCapture> capture;
+    if (!state_->options.pcap.empty()) {
+        auto file = fmapi::SessionCapture::open(state_->options.pcap);
+        if (!file) return std::unexpected(std::move(file.error()).with_context("--pcap"));
+        capture = *std::move(file);
+    }
     const auto shared = open_shared_devices(topology, topology.switches);
     if (!shared) return std::unexpected(shared.error());
     for (const auto& config : topology.switches) {
         auto opened = Switch::open(state_->executor, topology, config, state_->hotplug, {}, *shared);
         if (!opened) return std::unexpected(opened.error());
+        if (capture) (*opened)->capture(capture->of_switch(config.name.value));
         state_->switches.push_back(std::move(*opened));
     }
     for (const auto& host : state_->options.topology.hosts) {

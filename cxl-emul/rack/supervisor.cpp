@@ -15,6 +15,7 @@
 
 #include "common/daemon/daemon.h"
 #include "common/log/log.h"
+#include "cxl-emul/control/switch_control.h"
 #include "cxl-emul/faults/control.h"
 #include "cxl-emul/rack/control_server.h"
 #include "cxl-emul/rack/rack.h"
@@ -91,6 +92,7 @@ int run_supervisor(RackOptions options, RunFolder folder,
         if (ready) ready = server.listen(folder.control_socket());
         RackEquipment equipment(context.get_executor(), rack);
         FaultService faults(context.get_executor(), equipment);
+        add_switch_routes(faults.router(), find_among(rack.switches()));
         if (ready) {
             const auto listening = faults.listen("unix:" + folder.fault_socket());
             if (!listening) ready = std::unexpected(listening.error());

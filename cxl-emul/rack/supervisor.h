@@ -32,6 +32,7 @@ struct RackOptions {
     bool kvm_allowed = true;
     std::optional<Scenario> scenario;  // begins when all hosts are ready
     double scenario_speed = 1;
+    std::string pcap;       // absolute path of the capture of the switches' connections; empty: none
     int while_process = 0;  // pid; the rack goes down when that process ends; 0: no such process
 };
 

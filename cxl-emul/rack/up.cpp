@@ -20,7 +20,6 @@
 #include "common/daemon/exit_code.h"
 #include "common/log/log.h"
 #include "common/terminal/progress_line.h"
-#include "cxl-emul/faults/scenario.h"
 #include "cxl-emul/qemu/command_line.h"
 #include "cxl-emul/qemu/guest_image.h"
 #include "cxl-emul/rack/control_client.h"
@@ -131,6 +130,7 @@ Result<RackOptions> prepare(const UpOptions& options, Topology topology) {
     rack.kernel_arguments = options.kernel_arguments;
     rack.kvm_allowed = !options.no_kvm;
     rack.while_process = options.while_process;
+    if (!options.pcap.empty()) rack.pcap = fs::absolute(options.pcap).string();
     if (options.while_process != 0 && ::kill(options.while_process, 0) != 0 && errno != EPERM) {
         return fail(ErrorCode::kInvalidArgument,
                     fmt::format("--while {}: there is no such process", options.while_process));
@@ -233,14 +233,10 @@ int run_up(const UpOptions& options) {
         std::cerr << topology.error().message << '\n';
         return daemon::kExitUsage;
     }
-    std::optional<Scenario> scenario;
-    if (!options.scenario.empty()) {
-        auto loaded = load_scenario(options.scenario, &*topology);
-        if (!loaded) {
-            std::cerr << loaded.error().message << '\n';
-            return daemon::kExitUsage;
-        }
-        scenario = *std::move(loaded);
+    auto scenario = chosen_scenario(options.scenario, *topology);
+    if (!scenario) {
+        std::cerr << scenario.error().message << '\n';
+        return daemon::kExitUsage;
     }
     if (options.check_config) return check_hosts(options, *topology);
     const auto path = options.run_folder.empty() ? RunFolder::default_path(topology->name)
@@ -256,8 +252,8 @@ int run_up(const UpOptions& options) {
             "not root: the hosts see only those files of this machine that you may read, and KVM only if you "
             "may open /dev/kvm");
     }
-    rack->scenario = std::move(scenario);
-    rack->scenario_speed = options.scenario_speed;
+    rack->scenario = *std::move(scenario);
+    rack->scenario_speed = options.scenario.speed;
     const auto name = rack->topology.name;
     std::signal(SIGINT, note_interrupt);
     std::signal(SIGTERM, note_interrupt);

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "cxl-emul/faults/scenario_options.h"
+
 namespace memtide::emul {
 
 struct UpOptions {
@@ -14,8 +16,8 @@ struct UpOptions {
     bool no_kvm = false;
     std::string kernel_arguments;
     std::uint64_t timeout_seconds = 180;
-    std::string scenario;  // file; empty: none
-    double scenario_speed = 1;
+    ScenarioOptions scenario;
+    std::string pcap;           // file; empty: none
     int while_process = 0;      // pid; 0: until `rack down`
     bool check_config = false;  // only check the topology
 };

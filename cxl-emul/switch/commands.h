@@ -23,4 +23,8 @@ struct Answer {
 // abort only sets Component::Background::abort_requested of the component.
 Answer handle(SwitchModel& model, fmapi::MctpType type, const fmapi::Message& request);
 
+// A request of a host to the LD that its vPPB holds, as through the mailbox of the LD. The vPPB must not be
+// unbound.
+Answer handle_of_host(SwitchModel& model, VppbId vppb, const fmapi::Message& request);
+
 }  // namespace memtide::emul

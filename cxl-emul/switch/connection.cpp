@@ -1,5 +1,6 @@
 #include "cxl-emul/switch/connection.h"
 
+#include <span>
 #include <utility>
 
 #include <sys/socket.h>
@@ -47,6 +48,8 @@ void Connection::send_notification() {
     const std::vector<std::byte> packets = std::exchange(notification_, {});
     const ssize_t sent =
         ::send(socket_.native_handle(), packets.data(), packets.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    tap_.write(fmapi::Sender::kSwitch,
+               std::span(packets).first(sent > 0 ? static_cast<std::size_t>(sent) : 0));
     if (sent > 0 && static_cast<std::size_t>(sent) < packets.size()) close("a notification is not read");
 }
 
@@ -54,6 +57,7 @@ void Connection::close(std::string why) {
     if (why_closed_.empty()) why_closed_ = std::move(why);
     boost::system::error_code ignored;
     socket_.close(ignored);
+    tap_ = {};
     pause_.cancel();
 }
 

@@ -9,6 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "common/fmapi/capture/session_capture.h"
 #include "cxl-emul/switch/listener.h"
 
 namespace memtide::emul {
@@ -25,13 +26,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   public:
     using Clock = std::chrono::steady_clock;
 
-    explicit Connection(StreamSocket socket)
+    // What goes over it is told to `tap`; of what it does not send itself, by its user.
+    explicit Connection(StreamSocket socket, fmapi::StreamTap tap = {})
         : socket_(std::move(socket)),
+          tap_(std::move(tap)),
           timer_(socket_.get_executor()),
           pause_(socket_.get_executor()),
           last_active_(Clock::now()) {}
 
     [[nodiscard]] StreamSocket& socket() { return socket_; }
+    [[nodiscard]] fmapi::StreamTap& tap() { return tap_; }
 
     // The peer owes the rest of a message, or has to read an answer: the connection ends unless done() is
     // called in time. A time that runs already goes on, so that a byte now and then buys no more of it.
@@ -65,6 +69,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     void send_notification();
 
     StreamSocket socket_;
+    fmapi::StreamTap tap_;
     bool wants_notifications_ = false;
     std::vector<std::byte> notification_;  // not sent yet
     boost::asio::steady_timer timer_;

@@ -232,4 +232,10 @@ Answer handle_ld(const LdContext& context, fmapi::MctpType type, const fmapi::Me
     return dispatch<LdContext>(context, kLdRows, request);
 }
 
+Answer handle_of_host(SwitchModel& model, VppbId vppb, const fmapi::Message& request) {
+    const VirtualBridge& bridge = model.bridge(vppb);
+    const std::size_t device = model.ports[bridge.port].device.value();
+    return handle_ld(LdContext{model, device, bridge.ld}, fmapi::MctpType::kCci, request);
+}
+
 }  // namespace memtide::emul

@@ -14,7 +14,27 @@ using fmapi::ReturnCode;
 
 DynamicCapacity::DynamicCapacity(std::vector<Region> regions, std::size_t hosts, Limits limits)
     : regions_(std::move(regions)), limits_(limits), hosts_(hosts) {
+    power_on();
+}
+
+// Who reads a list in pages finds another generation. What is being erased goes on to be.
+void DynamicCapacity::power_on() {
+    for (Host& host : hosts_) {
+        const std::uint32_t generation = host.generation;
+        host = Host();
+        host.generation = generation + 1;
+    }
+    tags_.clear();
+    ++tags_generation_;
+    events_.clear();
+    free_.clear();
+    dirty_.clear();
+    unusable_.clear();
     for (const Region& region : regions_) (region.sanitizes ? dirty_ : free_).add(region.range);
+    for (const ByteRange& range : erasing_.ranges()) {
+        dirty_.remove(range);
+        free_.remove(range);
+    }
 }
 
 // --- Adding ---

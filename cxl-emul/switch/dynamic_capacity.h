@@ -51,6 +51,9 @@ class DynamicCapacity {
     // keep what was in them.
     DynamicCapacity(std::vector<Region> regions, std::size_t hosts, Limits limits);
 
+    // Power came back and nothing is remembered: nobody has anything, and what was unusable is tried again.
+    void power_on();
+
     // --- The fabric manager's side. `event_room`: records that still go into the host's event log; Retry
     // Required when an offer or a request to release has more. ---
     fmapi::ReturnCode add(const fmapi::InitiateDynamicCapacityAddRequest& request, std::size_t event_room);

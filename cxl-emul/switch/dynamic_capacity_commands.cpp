@@ -209,9 +209,11 @@ const Row<DeviceContext>* find_dcd_command(fmapi::Opcode opcode) { return find_r
 const Row<LdContext>* find_dcd_ld_command(fmapi::Opcode opcode) { return find_row(kDcdLdRows, opcode); }
 
 void DcdState::log_events() {
-    for (const DynamicCapacity::Event& event : memory.take_events())
+    for (const DynamicCapacity::Event& event : memory.take_events()) {
         append_record(event.host ? host_events[*event.host] : events, EventLog::kDynamicCapacity,
                       fmapi::kDynamicCapacityRecord, event.record);
+        if (event.host) interrupts[*event.host] = true;
+    }
 }
 
 }  // namespace memtide::emul

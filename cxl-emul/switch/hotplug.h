@@ -28,6 +28,7 @@ struct HotplugDevice {
     std::string media_file;
     Bytes offset;
     Bytes size;
+    bool dynamic = false;  // of a DCD: its memory are the extents that the host accepts, and size is 0
 };
 
 // Carries binds and unbinds out at the hosts. Called on the switch's strand; never two calls at once for one
@@ -48,6 +49,10 @@ class HotplugBackend {
     // The link between the host and a device that is bound to it went down, or is up again: nobody was asked,
     // and the device holds what it held. The device stays bound.
     virtual boost::asio::awaitable<void> set_reachable(HotplugDevice, bool) { co_return; }
+
+    // The device in the slot has new records in its dynamic capacity log for the host, as by an interrupt
+    // (MSI) of the device.
+    virtual boost::asio::awaitable<void> interrupt(HotplugSlot) { co_return; }
 };
 
 // For a switch without hosts: every attach and detach succeeds at once.

@@ -21,6 +21,7 @@ void let_go(SwitchModel& model, VirtualBridge& bridge) {
     device.dynamic->memory.detach(bridge.ld);
     device.dynamic->log_events();
     device.dynamic->host_events[bridge.ld] = EventLogs();
+    device.dynamic->interrupts[bridge.ld] = false;
 }
 
 void finish_bind(SwitchModel& model, VppbId id, bool succeeded) {
@@ -53,7 +54,8 @@ DcdState make_dynamic(const DeviceConfig& config) {
     return {.memory = DynamicCapacity(std::move(regions), config.lds.size(),
                                       {.extents = config.max_extents, .tags = config.max_tags}),
             .events = {},
-            .host_events = std::vector<EventLogs>(config.lds.size())};
+            .host_events = std::vector<EventLogs>(config.lds.size()),
+            .interrupts = std::vector<bool>(config.lds.size())};
 }
 
 void finish_pid_binding(SwitchModel& model, VppbId id, bool succeeded) {
@@ -87,6 +89,11 @@ void reset(Device& device) {
     device.response_limit = kLargestMessage;
     device.qos = {};
     device.pci = {};
+    if (device.dynamic) {
+        device.dynamic->memory.power_on();
+        device.dynamic->events = EventLogs();
+        for (EventLogs& logs : device.dynamic->host_events) logs = EventLogs();
+    }
     Bytes offset;
     for (std::size_t i = 0; i < device.lds.size(); ++i) {
         Ld& ld = device.lds[i];

@@ -72,6 +72,7 @@ struct DcdState {
     DynamicCapacity memory;
     EventLogs events;
     std::vector<EventLogs> host_events;  // by LD
+    std::vector<bool> interrupts{};      // by LD: whether its host has yet to be told of new records
     // Moves what happened to the memory into the logs.
     void log_events();
 };

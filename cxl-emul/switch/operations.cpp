@@ -191,7 +191,8 @@ HotplugDevice Operations::device_at(VppbId id) const {
             .serial = model_.devices[device].config.ld_serial(static_cast<unsigned>(bridge.ld)),
             .media_file = media_[device]->path(),
             .offset = ld.offset,
-            .size = ld.size};
+            .size = ld.size,
+            .dynamic = model_.devices[device].dynamic.has_value()};
 }
 
 asio::awaitable<ReturnCode> Operations::bind(Running& running, VppbId id) {

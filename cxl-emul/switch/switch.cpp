@@ -15,6 +15,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include "common/fmapi/mctp.h"
@@ -111,20 +112,21 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         if (from != nullptr && request.opcode == fmapi::Opcode::kSetMctpEventInterruptPolicy &&
             answer.response.return_code == fmapi::ReturnCode::kSuccess)
             from->want_notifications(model_.events.notified() != 0);
-        operations_.erase_released(shared_from_this());
         notify_managers();
-        if (log::is_enabled(log::Level::kDebug))
-            log::debug("command", {{"switch", config_.name},
-                                   {"request", fmapi::to_string(request)},
-                                   {"code", fmapi::to_string(answer.response.return_code)}});
-        if (answer.started) {
-            // The operation owns this until its end, and so tells the connection when that is.
-            auto command = std::make_shared<std::shared_ptr<Impl>>(shared_from_this());
-            if (from != nullptr) from->works_on(command);
-            operations_.launch(*answer.started, std::move(command));
-        }
-        operations_.obey_aborts();
-        return std::move(answer.response);
+        interrupt_hosts();
+        return carry_out(request, std::move(answer), from);
+    }
+
+    Result<fmapi::Message> execute_of_host(std::uint8_t vcs, std::uint8_t vppb,
+                                           const fmapi::Message& request) {
+        const auto index = model_.find_vcs(vcs);
+        if (!index || vppb >= model_.vcss[*index].vppbs.size() ||
+            model_.bridge({*index, vppb}).state == VirtualBridge::State::kUnbound)
+            return fail(ErrorCode::kNotFound,
+                        fmt::format("nothing is bound to vPPB {} of VCS {} of switch {}", vppb, vcs,
+                                    config_.name.value));
+        operations_.refresh_progress();
+        return carry_out(request, handle_of_host(model_, {*index, vppb}, request), nullptr);
     }
 
     std::vector<VppbStatus> vppbs() const {
@@ -197,6 +199,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         disturbance_ = std::move(disturbance);
     }
     void look_again() { operations_.look_again(); }
+    void capture(fmapi::SwitchCapture capture) { capture_ = std::move(capture); }
 
     asio::awaitable<void> power_off(bool keeps_state, std::shared_ptr<Impl>) {
         if (std::exchange(off_, true)) co_return;
@@ -229,9 +232,27 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         for (const VppbId id : bound_vppbs())
             if (model_.device_of(model_.bridge(id)).config.name == device) co_await take_from_host(id);
         if (Device* const there = find_device(device)) reset(*there);
+        operations_.erase_released(shared_from_this());
     }
 
   private:
+    // What begins with the answer to a request.
+    fmapi::Message carry_out(const fmapi::Message& request, Answer answer, Connection* from) {
+        operations_.erase_released(shared_from_this());
+        if (log::is_enabled(log::Level::kDebug))
+            log::debug("command", {{"switch", config_.name},
+                                   {"request", fmapi::to_string(request)},
+                                   {"code", fmapi::to_string(answer.response.return_code)}});
+        if (answer.started) {
+            // The operation owns this until its end, and so tells the connection when that is.
+            auto command = std::make_shared<std::shared_ptr<Impl>>(shared_from_this());
+            if (from != nullptr) from->works_on(command);
+            operations_.launch(*answer.started, std::move(command));
+        }
+        operations_.obey_aborts();
+        return std::move(answer.response);
+    }
+
     void set_link(std::size_t port, bool up) {
         Port& changed = model_.ports[port];
         bool& link = changed.config.host ? changed.host_link_up : changed.device_link_up;
@@ -264,6 +285,23 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             if (upstream != port && &below != &model_.ports[port]) continue;
             const bool up = reachable_device(below) && (!upstream || model_.ports[*upstream].host_link_up);
             asio::co_spawn(strand_, hotplug_->set_reachable(operations_.device_at(id), up), asio::detached);
+        }
+    }
+
+    // Those whose LDs have new records for them.
+    void interrupt_hosts() {
+        for (std::size_t i = 0; i < model_.devices.size(); ++i) {
+            Device& device = model_.devices[i];
+            if (!device.dynamic) continue;
+            for (std::size_t ld = 0; ld < device.lds.size(); ++ld) {
+                const auto vppb = device.lds[ld].taken_by;
+                if (!vppb || model_.bridge(*vppb).state != VirtualBridge::State::kBound ||
+                    !device.dynamic->interrupts[ld])
+                    continue;
+                device.dynamic->interrupts[ld] = false;
+                asio::co_spawn(strand_, hotplug_->interrupt(operations_.device_at(*vppb).slot),
+                               asio::detached);
+            }
         }
     }
 
@@ -364,7 +402,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
                              {{"switch", config_.name}, {"listener", listener.address()}});
                 continue;
             }
-            auto connection = std::make_shared<Connection>(*std::move(socket));
+            auto connection = std::make_shared<Connection>(*std::move(socket), capture_.connection());
             connections_.push_back(connection);
             asio::co_spawn(strand_, serve(std::move(connection), listener.address(), self), asio::detached);
         }
@@ -376,7 +414,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             auto socket = co_await dial(strand_, endpoint);
             if (stopped_) break;
             if (socket && !off_ && make_room()) {
-                auto connection = std::make_shared<Connection>(*std::move(socket));
+                auto connection = std::make_shared<Connection>(*std::move(socket), capture_.connection());
                 connections_.push_back(connection);
                 co_await serve(std::move(connection), format_endpoint(endpoint), self);
             }
@@ -431,6 +469,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
             if (error == asio::error::eof && assembler.pending() == 0) break;
             if (error == asio::error::eof) co_return "the peer closed in the middle of a message";
             if (error) co_return error.message();
+            connection.tap().write(fmapi::Sender::kManager, std::span(buffer).first(got));
             assembler.feed(std::span(buffer).first(got));
             for (auto next = assembler.next(); !next || *next; next = assembler.next()) {
                 if (!next) {
@@ -477,10 +516,13 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
         const ssize_t sent = ::send(connection.socket().native_handle(), answers.data(), answers.size(),
                                     MSG_DONTWAIT | MSG_NOSIGNAL);
         const auto done = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+        connection.tap().write(fmapi::Sender::kSwitch, std::span(answers).first(done));
         if (done < answers.size()) {
             connection.expect_read(limits_.patience);
-            co_await asio::async_write(connection.socket(), asio::buffer(answers) + done,
-                                       asio::redirect_error(asio::use_awaitable, error));
+            const std::size_t rest =
+                co_await asio::async_write(connection.socket(), asio::buffer(answers) + done,
+                                           asio::redirect_error(asio::use_awaitable, error));
+            connection.tap().write(fmapi::Sender::kSwitch, std::span(answers).subspan(done, rest));
         }
         answers.clear();
         connection.done();
@@ -503,6 +545,7 @@ class Switch::Impl : public std::enable_shared_from_this<Impl> {
     SwitchModel model_;
     Operations operations_;
     std::shared_ptr<Disturbance> disturbance_;
+    fmapi::SwitchCapture capture_;
     bool off_ = false;           // without power
     bool losing_power_ = false;  // power_off() has not come to its end
     std::vector<Listener> listeners_;
@@ -567,6 +610,11 @@ asio::awaitable<fmapi::Message> Switch::execute(fmapi::Message request) {
     co_return co_await asio::co_spawn(impl_->strand(), run(impl_, std::move(request)), asio::use_awaitable);
 }
 
+Result<fmapi::Message> Switch::execute_of_host(std::uint8_t vcs, std::uint8_t vppb,
+                                               const fmapi::Message& request) {
+    return impl_->execute_of_host(vcs, vppb, request);
+}
+
 asio::awaitable<std::vector<VppbStatus>> Switch::vppbs() {
     auto run = [](std::shared_ptr<Impl> impl) -> asio::awaitable<std::vector<VppbStatus>> {
         co_return impl->vppbs();
@@ -624,6 +672,11 @@ void Switch::set_port_plugged(std::uint8_t port, bool plugged) {
 
 void Switch::disturb(std::shared_ptr<Disturbance> disturbance) {
     asio::post(impl_->strand(), [impl = impl_, disturbance] { impl->disturb(disturbance); });
+}
+
+void Switch::capture(fmapi::SwitchCapture capture) {
+    asio::post(impl_->strand(),
+               [impl = impl_, capture = std::move(capture)]() mutable { impl->capture(std::move(capture)); });
 }
 
 void Switch::look_again() {

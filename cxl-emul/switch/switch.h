@@ -12,6 +12,7 @@
 #include "common/base/bytes.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/fmapi/commands/events.h"
 #include "common/fmapi/message.h"
 #include "cxl-emul/switch/connection.h"
@@ -23,6 +24,11 @@
 #include "cxl-emul/switch/topology.h"
 
 namespace memtide::emul {
+
+// What --pcap is for, in the help of the programs that run switches.
+inline constexpr const char* kPcapHelp =
+    "Write what switches and managers say to each other behind what is in this file, for Wireshark and "
+    "`memtide fmapi decode`";
 
 // What a vPPB is doing, for status displays.
 struct VppbStatus {
@@ -105,8 +111,18 @@ class Switch {
     // Where it listens, in the order of the config, with the real port where that was 0.
     [[nodiscard]] const std::vector<std::string>& addresses() const;
 
+    // What goes over the connections that are opened from now on is told to `capture`, on the switch's
+    // strand: switches that have one capture have one thread.
+    void capture(fmapi::SwitchCapture capture);
+
     // One FM API command as if it had come over a connection; the answer is the response.
     boost::asio::awaitable<fmapi::Message> execute(fmapi::Message request);
+
+    // The same of a host, to the LD that one of its vPPBs holds or is about to: as through the mailbox of the
+    // LD. Answers at once, and so must be called on the executor's thread, which must be the only one.
+    // kNotFound when there is no such vPPB (ids as in VppbStatus) or when it is unbound.
+    Result<fmapi::Message> execute_of_host(std::uint8_t vcs, std::uint8_t vppb,
+                                           const fmapi::Message& request);
 
     // Every vPPB, by VCS and vPPB. A bound vPPB is one whose host can reach the device.
     boost::asio::awaitable<std::vector<VppbStatus>> vppbs();

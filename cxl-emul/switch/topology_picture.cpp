@@ -11,7 +11,7 @@ namespace {
 diagram::Device drawn(const DeviceConfig& config) {
     diagram::Device device;
     device.name = config.name.value;
-    device.kind = config.kind == DeviceKind::kMld ? "MLD" : "SLD";
+    device.kind = config.kind == DeviceKind::kMld ? "MLD" : config.kind == DeviceKind::kDcd ? "DCD" : "SLD";
     device.size = config.size;
     device.heads.clear();
     for (unsigned head = 0; head < config.heads; ++head) device.heads.push_back(head);
@@ -40,7 +40,9 @@ diagram::Switch drawn(const SwitchConfig& config) {
         one.ports.push_back({.id = port.id,
                              .host = port.host ? port.host->value : "",
                              .device = port.device ? port.device->value : "",
-                             .head = port.head});
+                             .head = port.head,
+                             .below = port.cascade ? port.cascade->below.value : "",
+                             .below_port = port.cascade ? port.cascade->upstream_port : 0U});
     for (const VcsConfig& vcs : config.vcss) {
         diagram::Vcs& added = one.vcss.emplace_back();
         added.id = vcs.id;

@@ -320,6 +320,10 @@ Result<AppConfig> read(const YamlDocument& document) {
     if (const auto limits = root.get("limits")) read_limits(limits->map(), config);
     if (const auto placement = root.get("placement")) read_placement(placement->map(), config);
     if (const auto level = root.get("log_level")) read_log_level(*level, config);
+    if (const auto capture = root.get("capture")) {
+        config.capture = capture->string();
+        if (config.capture.empty()) capture->reject("must be the path of a file");
+    }
     if (const auto log = root.get("log")) read_log(log->map(), config);
     if (const auto good = document.check(); !good) return std::unexpected(good.error());
     return config;

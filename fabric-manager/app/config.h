@@ -32,6 +32,7 @@ struct AppConfig {
     std::vector<std::string> listen;   // as http::Server::listen() reads them
     std::string state;                 // path of the database
     std::optional<Bytes> state_limit;  // the database does not grow beyond it
+    std::string capture;               // path of the capture of the FM API; empty: none
     log::Level log_level = log::Level::kInfo;
     log::Format log_format = log::Format::kText;
     ManagerConfig manager;

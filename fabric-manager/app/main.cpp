@@ -15,6 +15,7 @@
 
 #include "common/base/file_owner.h"
 #include "common/daemon/daemon.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
 #include "common/metrics/process.h"
@@ -56,6 +57,12 @@ Result<std::unique_ptr<Store>> open_store(const AppConfig& config, bool recover)
 Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const AppConfig& config,
                                   metrics::Registry& metrics) {
     FmApiClients clients;
+    std::shared_ptr<fmapi::SessionCapture> capture;
+    if (!config.capture.empty()) {
+        auto file = fmapi::SessionCapture::open(config.capture);
+        if (!file) return std::unexpected(std::move(file.error()).with_context("capture"));
+        capture = *std::move(file);
+    }
     for (const ManagerSwitch& item : config.manager.switches) {
         ClientOptions options;
         const SwitchLink& link = config.links.at(item.id);
@@ -67,6 +74,7 @@ Result<FmApiClients> make_clients(const asio::any_io_executor& executor, const A
         options.switch_endpoint = link.eid.value_or(0);
         options.connect_timeout = config.connect_timeout;
         options.command_timeout = config.command_timeout;
+        if (capture) options.capture = capture->of_switch(item.id.value);
         options.observer = round_trip_meter(metrics, item.id);
         auto client = make_fm_api_client(executor, std::move(options));
         if (!client)
@@ -196,11 +204,12 @@ int copy_state(const AppConfig& config, const Options& options) {
 }
 
 int main_with(const Options& options) {
-    const auto config = load_config(options.config);
+    auto config = load_config(options.config);
     if (!config) {
         std::fputs((config.error().message + "\n").c_str(), stderr);
         return daemon::kExitUsage;
     }
+    if (!options.pcap.empty()) config->capture = options.pcap;
     if (options.task == Task::kCheckConfig) return check_files(*config, options.config);
     log::set_level(config->log_level);
     log::set_format(config->log_format);

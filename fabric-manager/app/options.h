@@ -12,6 +12,7 @@ struct Options {
     std::string config;
     Task task = Task::kRun;
     std::string backup_file;       // what kBackup writes and kRestore reads
+    std::string pcap;              // in place of what the configuration says
     bool recover = false;          // run even if something that was acknowledged is lost
     std::function<int()> command;  // when set: what to do in place of the task; answers the exit code
 };

@@ -63,8 +63,12 @@ std::optional<Core::Adoption> Core::unexplained(const SwitchId& id, const Vcs& v
     part.serial = ld->serial;
     part.port = vppb.port;
     part.where = {id, vcs.id, vppb.id};
+    const LostPart* lost = lost_part(*ld, c.host, part.where);
+    // An LD of a dynamic capacity device may be bound before it has any memory: that is somebody else's
+    // affair.
+    if (ld->size.value == 0 && lost == nullptr) return std::nullopt;
     result.detail = "found bound on the switch, and no composition explains it";
-    if (const LostPart* lost = lost_part(*ld, c.host, part.where)) {
+    if (lost != nullptr) {
         c.tenant = lost->tenant;
         c.release_requested = true;
         part.release_requested = true;

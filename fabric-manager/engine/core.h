@@ -37,6 +37,7 @@
 //   moves.cpp     devices that turn up at another port
 //   health.cpp    what devices say of their health
 //   effects.cpp   what a step does to a switch
+//   dynamic_capacity.cpp  what is asked of dynamic capacity devices
 //   fabric.cpp    reading switches
 //   adopt.cpp     what is found bound, and what lost parts left bound
 //   records.cpp   what switches tell of their own accord
@@ -278,6 +279,8 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Progress> unbind_step(PartRef ref);
     Async<Progress> erase_step(PartRef ref, ActionKind kind);
     Async<Progress> await_background_step(PartRef ref);
+    Async<Progress> offer_step(PartRef ref);
+    Async<Progress> see_accepted_step(PartRef ref);
     Async<AsyncMutex::Lock> turn_at_switch(PartRef ref);
 
     // --- carve.cpp ---
@@ -309,7 +312,11 @@ class Core : public std::enable_shared_from_this<Core> {
     Async<Result<>> bind(PartRef ref);
     Async<Result<>> unbind(PartRef ref);
     static Target target_of(const LdAddress& memory, std::uint8_t port);
+    Async<Result<>> erase(LdAddress memory, SwitchId switch_id, std::uint8_t port,
+                          std::optional<PartRef> ref);
     Async<Result<>> sanitize(SwitchId switch_id, Target target, std::optional<PartRef> ref);
+    [[nodiscard]] bool is_dynamic(const DeviceId& device) const;
+    Async<Result<SerialNumber>> set_capacity(PartRef ref, Bytes size);
     Async<Result<SerialNumber>> set_sizes(PartRef ref, std::vector<LdSize> sizes);
     // With a part, the time is counted as waiting.
     Async<Result<>> follow_background(SwitchId switch_id, Target target, fmapi::Opcode operation,

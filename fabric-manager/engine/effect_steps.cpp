@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "fabric-manager/engine/core.h"
+#include "fabric-manager/engine/dynamic_capacity.h"
 #include "fabric-manager/engine/retrying.h"
 #include "fabric-manager/engine/steps.h"
 
@@ -96,6 +97,46 @@ Async<Core::Progress> Core::await_background_step(PartRef ref) {
     co_return next(ref).kind == kAwaitBackground ? Progress::kRetry : Progress::kAgain;
 }
 
+// Its host did not take what it was offered, or somebody withdrew it: told once, tried as often as the switch
+// is read.
+Async<Core::Progress> Core::offer_step(PartRef ref) {
+    const AsyncMutex::Lock turn = co_await turn_at_switch(ref);
+    if (stopping_ || next(ref).kind != kOffer) co_return Progress::kAgain;
+    point("effect", "offer");
+    const Result<SerialNumber> offered = co_await set_capacity(ref, ref.part().size);
+    point("effected", "offer");
+    if (!offered && is_final(offered.error(), ref.job().failures + 1)) {
+        Reason reason{"offer-refused", offered.error().message};
+        co_return co_await fail_step(ref, std::move(reason));
+    }
+    if (!offered) co_return refused_for_now(ref, offered.error());
+    const Error again{ErrorCode::kConflict,
+                      fmt::format("host {} does not have the dynamic capacity that it was offered; it was "
+                                  "offered again",
+                                  ref.entry->c.host.value)};
+    trouble(ref, again);
+    ref.job().failures = 0;
+    co_return Progress::kAgain;
+}
+
+Async<Core::Progress> Core::see_accepted_step(PartRef ref) {
+    const AsyncMutex::Lock turn = co_await turn_at_switch(ref);
+    if (stopping_ || next(ref).kind != kSeeAccepted) co_return Progress::kAgain;
+    const LdAddress memory = ref.part().memory;
+    FmApiClient& client = *switches_.at(ref.switch_id())->client;
+    const Result<Bytes> accepted = co_await accepted_capacity(client, {ref.part().port, memory.ld.value});
+    if (!accepted) co_return refused_for_now(ref, accepted.error());
+    inventory_.accepted(memory, *accepted);
+    if (next(ref).kind != kSeeAccepted) co_return Progress::kAgain;
+    const Error lacking{
+        ErrorCode::kUnavailable,
+        fmt::format("the agent of {} reports the memory online, and its device says that {} "
+                    "of {} were accepted",
+                    ref.entry->c.host.value, format_bytes(*accepted), format_bytes(ref.part().size))};
+    trouble(ref, lacking);
+    co_return Progress::kRetry;
+}
+
 Async<Core::Progress> Core::erase_step(PartRef ref, ActionKind kind) {
     const bool before_bind = kind == kEraseBeforeBind;
     const CompositionState from = ref.part().state;
@@ -120,9 +161,10 @@ Async<Core::Progress> Core::erase_step(PartRef ref, ActionKind kind) {
     }
     const std::uint64_t connection = switches_.at(switch_id)->connection;
     const std::uint64_t carving = carvings_[ref.part().memory.device];
-    const Target target = target_of(ref.part().memory, ref.part().port);
+    const LdAddress memory = ref.part().memory;
+    const std::uint8_t port = ref.part().port;
     point("effect", "erase");
-    const Result<> done = co_await sanitize(switch_id, target, ref);
+    const Result<> done = co_await erase(memory, switch_id, port, ref);
     point("effected", "erase");
     if (!done) co_return co_await erase_failed(ref, done.error());
     // Between two attempts to bind, the failures counted are those of the bind.

@@ -5,9 +5,18 @@
 
 #include "common/log/log.h"
 #include "fabric-manager/engine/core.h"
+#include "fabric-manager/engine/dynamic_capacity.h"
 #include "fabric-manager/engine/read_switch.h"
 
 namespace memtide::fm {
+
+namespace {
+
+// A device that lists after that what was taken back by force is asked again later, so that others get their
+// turn at its switch.
+constexpr Milliseconds kWithdrawTime{5000};
+
+}  // namespace
 
 Target Core::target_of(const LdAddress& memory, std::uint8_t port) {
     if (memory.ld == kWholeDevice) return Target::device(port);
@@ -158,11 +167,56 @@ Async<Result<>> Core::sanitize(SwitchId switch_id, Target target, std::optional<
     co_return co_await follow_background(switch_id, target, fmapi::Opcode::kSanitize, std::move(ref));
 }
 
+// One that has not been seen yet is known by its name.
+bool Core::is_dynamic(const DeviceId& id) const {
+    const Device* device = inventory_.device(id);
+    if (device != nullptr) return device->kind == DeviceKind::kDcd;
+    return id.value.starts_with(fmt::format("{}-", to_string(DeviceKind::kDcd)));
+}
+
+// Leaves nothing of the LD's content to whoever gets its memory next. A dynamic capacity device erases by
+// itself what is taken back, before it offers it again.
+Async<Result<>> Core::erase(LdAddress memory, SwitchId switch_id, std::uint8_t port,
+                            std::optional<PartRef> ref) {
+    if (!is_dynamic(memory.device)) co_return co_await sanitize(switch_id, target_of(memory, port), ref);
+    SwitchState& state = *switches_.at(switch_id);
+    const AsyncMutex::Lock turn = co_await state.operation.lock();
+    const DcHost host{port, memory.ld.value};
+    const Result<> withdrawn = co_await withdraw_capacity(*state.client, host, kWithdrawTime);
+    if (withdrawn) inventory_.resize(memory, {}, {});
+    co_return withdrawn;
+}
+
+// Has a host of a dynamic capacity device be offered so much, and nothing else; answers the serial number of
+// its LD. kExhausted when the device has not so much: then it is offered nothing.
+Async<Result<SerialNumber>> Core::set_capacity(PartRef ref, Bytes size) {
+    const Part part = ref.part();
+    FmApiClient& client = *switches_.at(part.where.switch_id)->client;
+    const DcHost host{part.port, part.memory.ld.value};
+    const Result<> withdrawn = co_await withdraw_capacity(client, host, kWithdrawTime);
+    if (!withdrawn) co_return std::unexpected(withdrawn.error());
+    inventory_.resize(part.memory, {}, {});
+    if (size.value == 0) co_return SerialNumber{};
+    const PartId id{ref.entry->c.id, part.number};
+    const Result<> offered = co_await offer_capacity(client, host, size, id);
+    if (!offered) {
+        const Result<> undone = co_await withdraw_capacity(client, host, kWithdrawTime);
+        if (!undone) doubt(part.where.switch_id);
+        co_return std::unexpected(offered.error());
+    }
+    const Result<fmapi::IdentifyResponse> identity =
+        co_await client.identify(target_of(part.memory, part.port));
+    if (!identity) co_return std::unexpected(identity.error());
+    inventory_.resize(part.memory, size, SerialNumber{identity->serial});
+    co_return SerialNumber{identity->serial};
+}
+
 // Makes the LDs have these sizes (in one command, so that there is no state in between), answers the serial
 // number of the part's own LD. What has the size already is left alone. kExhausted when the device refuses
 // for want of room, or does something else than it was asked for.
 Async<Result<SerialNumber>> Core::set_sizes(PartRef ref, std::vector<LdSize> sizes) {
     const Part part = ref.part();
+    if (is_dynamic(part.memory.device)) co_return co_await set_capacity(ref, sizes.front().size);
     FmApiClient& client = *switches_.at(part.where.switch_id)->client;
     const Result<LdSizes> before = co_await read_ld_sizes(client, part.port);
     if (!before) co_return std::unexpected(before.error());

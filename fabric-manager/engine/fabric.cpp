@@ -209,13 +209,13 @@ Async<> Core::retry_quarantined(LdAddress address) {
     if (ld->owner || (known != quarantine_.end() && known->second.is_held())) co_return;
     const SwitchId switch_id = way->first;
     const QuarantineRecord record{ld->serial, ld->size, {}, true};
-    const Target target = target_of(address, way->second);
     const std::uint64_t carving = carvings_[address.device];
     if (is_connected_anew(switch_id)) co_return;  // at the next turn, when it has been read
-    const Result<> erased = co_await sanitize(switch_id, target, std::nullopt);
+    const Result<> erased = co_await erase(address, switch_id, way->second, std::nullopt);
     if (!erased || carving != carvings_[address.device] || is_connected_anew(switch_id)) co_return;
     ld = inventory_.ld(address);
-    if (ld == nullptr || ld->bound_at || ld->size != record.size) co_return;
+    const bool same_size = ld != nullptr && (ld->dynamic || ld->size == record.size);
+    if (!same_size || ld->bound_at) co_return;
     Mutation mutation;
     mutation.quarantine.push_back(record);
     const Result<> durable = co_await apply(std::move(mutation));

@@ -206,6 +206,10 @@ Async<Core::Progress> Core::perform(PartRef ref, Action action) {
             return await_background_step(ref);
         case kFail:
             return fail_step(ref, *action.reason);
+        case kOffer:
+            return offer_step(ref);
+        case kSeeAccepted:
+            return see_accepted_step(ref);
         case kOnlineRefused:
             return online_refused_step(ref, *action.reason);
         case kNotErased:

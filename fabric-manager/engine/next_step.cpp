@@ -51,11 +51,13 @@ std::string agent_says(const AgentView& agent) {
 }
 
 // Blocks that the host's memory block size does not fill stay out, so that less than all may be online.
-bool agent_has_it_online(const Part& p, const AgentView& agent) {
+// Of dynamic capacity somebody else may have added more to the LD: that is no reason to take it away.
+bool agent_has_it_online(const Part& p, const SwitchView& fabric, const AgentView& agent) {
     if (!agent.region || agent.region->state != ObservedState::kOnline) return false;
     const ObservedRegion& seen = *agent.region;
     const bool ours = std::ranges::find(seen.serials, p.serial) != seen.serials.end();
-    return ours && seen.node && seen.online_bytes.value != 0 && seen.online_bytes <= agent.region_size;
+    if (!ours || !seen.node || seen.online_bytes.value == 0) return false;
+    return fabric.dynamic || seen.online_bytes <= agent.region_size;
 }
 
 // Only what no host has used yet can be told from what a host has written since.
@@ -120,10 +122,17 @@ Action when_binding(const Part& p, const SwitchView& fabric) {
     return act(fabric.ld_clean ? kBind : kEraseBeforeBind);
 }
 
+// What its host had accepted of a dynamic capacity device, and the device does not list any more.
+bool lost_extents(const Part& p, const SwitchView& fabric) {
+    return fabric.dynamic && !fabric.offered && fabric.ld_size < p.size;
+}
+
 // Whether the memory is gone from under the host.
-bool has_vanished(const SwitchView& fabric) {
+bool has_vanished(const Part& p, const SwitchView& fabric) {
     if (!fabric.known) return false;
-    return !fabric.device_present || (fabric.vppb != VppbView::kOurs && fabric.vppb != VppbView::kBusy);
+    if (!fabric.device_present) return true;
+    if (fabric.vppb != VppbView::kOurs && fabric.vppb != VppbView::kBusy) return true;
+    return p.state == CompositionState::kOnline && lost_extents(p, fabric);
 }
 
 // One reading that misses the memory proves little: a link may be retraining.
@@ -137,21 +146,32 @@ Action vanish(const Part& p, const SwitchView& fabric) {
     if (!fabric.gone_for_long)
         return {kAwaitSwitch, std::nullopt,
                 fmt::format("switch {} to show again whether the memory is gone", p.where.switch_id.value)};
-    const std::string_view what = fabric.device_present
-                                      ? "the switch shows its vPPB unbound, and nobody here asked for that"
-                                      : "its port shows no device any more";
+    std::string_view what = "its port shows no device any more";
+    if (fabric.device_present && fabric.vppb == VppbView::kOurs)
+        what = "its device lists it no longer as what the host has, and nobody here asked for that";
+    else if (fabric.device_present)
+        what = "the switch shows its vPPB unbound, and nobody here asked for that";
     return fail_with("device-vanished",
                      fmt::format("{} (device {}, port {} of {}); the memory is erased before it "
                                  "is used again",
                                  what, p.memory.device.value, p.port, p.where.switch_id.value));
 }
 
+// What it accepted a part of is its host's to explain; the rest cannot be offered under the same tags.
+Action lacks_extents(const CompositionView& c, const Part& p, const SwitchView& fabric) {
+    if (fabric.ld_size.value == 0) return act(kOffer);
+    return {kAwaitAgentOnline, std::nullopt,
+            fmt::format("host {} to have {} of dynamic capacity; its device says that it has accepted {}",
+                        c.host.value, format_bytes(p.size), format_bytes(fabric.ld_size))};
+}
+
 Action when_onlining(const CompositionView& c, const Part& p, const SwitchView& fabric,
                      const AgentView& agent) {
     if (agent_found_it_not_erased(p, agent)) return not_erased(p, fabric);
-    if (has_vanished(fabric)) return vanish(p, fabric);
+    if (has_vanished(p, fabric)) return vanish(p, fabric);
     if (p.release_requested) return act(kStartDrain);
-    if (agent_has_it_online(p, agent)) return act(kBecomeOnline);
+    if (agent_has_it_online(p, fabric, agent)) return act(fabric.offered ? kSeeAccepted : kBecomeOnline);
+    if (fabric.known && lost_extents(p, fabric)) return lacks_extents(c, p, fabric);
     if (c.expendable && agent.region && agent.region->state == ObservedState::kFailed) {
         const auto& error = agent.region->error;
         return {kOnlineRefused,
@@ -159,6 +179,10 @@ Action when_onlining(const CompositionView& c, const Part& p, const SwitchView& 
                                                      error ? ": " + error->detail : std::string())},
                 {}};
     }
+    if (fabric.known && fabric.offered)
+        return {kAwaitAgentOnline, std::nullopt,
+                fmt::format("host {} to accept the dynamic capacity that device {} offers it{}", c.host.value,
+                            p.memory.device.value, agent_says(agent))};
     if (!agent.asked_online)
         return {kAwaitAgentOnline, std::nullopt, "the other parts of its interleaved region to be bound"};
     return {kAwaitAgentOnline, std::nullopt,
@@ -166,11 +190,11 @@ Action when_onlining(const CompositionView& c, const Part& p, const SwitchView& 
 }
 
 Action when_online(const Part& p, const SwitchView& fabric, const AgentView& agent) {
-    if (has_vanished(fabric)) return vanish(p, fabric);
+    if (has_vanished(p, fabric)) return vanish(p, fabric);
     if (p.release_requested) return act(kStartDrain);
     if (!agent.reported) return act(kNothing);
     const bool rebooted = agent.boot_id != p.boot_id;
-    if (rebooted || (agent.region && !agent_has_it_online(p, agent))) return act(kReenterOnlining);
+    if (rebooted || (agent.region && !agent_has_it_online(p, fabric, agent))) return act(kReenterOnlining);
     return act(kNothing);
 }
 
@@ -212,7 +236,7 @@ Action when_erasing(const Part& p, const SwitchView& fabric) {
 
 bool is_missing(const Part& p, const SwitchView& fabric) {
     const bool with_host = p.state == CompositionState::kOnlining || p.state == CompositionState::kOnline;
-    if (with_host) return has_vanished(fabric);
+    if (with_host) return has_vanished(p, fabric);
     return p.state == CompositionState::kErasing && fabric.known && !fabric.device_present;
 }
 

@@ -25,6 +25,8 @@ struct SwitchView {
     bool gone_for_long = false;  // what is missing was missing some time ago as well
     Bytes ld_size;
     bool ld_clean = false;
+    bool dynamic = false;       // the LD has what its host accepts of a dynamic capacity device
+    bool offered = false;       // and has yet to accept some of it
     bool ld_elsewhere = false;  // the LD is bound at another vPPB
     VppbView vppb = VppbView::kUnknown;
 };
@@ -55,6 +57,8 @@ enum class ActionKind {
     kBind,             // journal Binding, then Bind vPPB
     kEnterOnlining,    // it is bound
     kAwaitAgentOnline,
+    kOffer,            // offer its host dynamic capacity again: it did not take it, or somebody withdrew it
+    kSeeAccepted,      // the agent says that it has it online: see that its device says so, too
     kBecomeOnline,     // the agent says so
     kNotErased,        // the agent says that it holds what an erase does not leave: keep it out of the pool
     kOnlineRefused,    // the agent says that it cannot, and there is other memory that does as well

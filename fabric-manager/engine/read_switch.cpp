@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "fabric-manager/engine/dynamic_capacity.h"
 #include "fabric-manager/engine/read_heads.h"
 
 namespace memtide::fm {
@@ -70,11 +71,34 @@ Port port_of(const fmapi::PhysicalPort& seen) {
     return port;
 }
 
+// Of a dynamic capacity device every LD can be asked, whether anything was added to it or not.
+awaitable<Result<>> read_ld_serials(FmApiClient& client, DeviceReading& device, const Device* known) {
+    for (std::size_t i = 0; i < device.lds.size(); ++i) {
+        LdReading& ld = device.lds[i];
+        ld.id = LdId{static_cast<std::uint16_t>(i)};
+        if (known != nullptr && known->serial == device.serial && i < known->lds.size())
+            ld.serial = known->lds[i].serial;
+        if (ld.serial.value != 0) continue;
+        const Target target = Target::logical_device(device.port, static_cast<std::uint8_t>(i));
+        const Result<SerialNumber> serial = co_await read_serial(client, target);
+        if (!serial) co_return std::unexpected(serial.error());
+        ld.serial = *serial;
+    }
+    co_return Result<>();
+}
+
 awaitable<Result<>> read_mld(FmApiClient& client, DeviceReading& device, const Device* known,
                              bool is_multi_headed) {
     const Result<fmapi::GetLdInfoResponse> info = co_await client.ld_info(device.port);
     if (!info) co_return std::unexpected(info.error());
     device.size = Bytes{info->memory_size};
+    if (info->memory_size == 0 && !is_multi_headed) {
+        device.lds.resize(info->ld_count);
+        const Result<> dynamic = co_await read_dynamic_capacity(client, device);
+        if (dynamic) co_return co_await read_ld_serials(client, device, known);
+        if (dynamic.error().code != ErrorCode::kInvalidArgument) co_return dynamic;
+        co_return fail(ErrorCode::kProtocol, "it has no memory");
+    }
     const Result<LdSizes> sizes = co_await read_ld_sizes(client, device.port);
     if (!sizes) co_return std::unexpected(sizes.error());
     device.granularity = sizes->granularity;
@@ -131,8 +155,7 @@ awaitable<Result<DeviceReading>> read_device(FmApiClient& client, const fmapi::P
         if (!ok) co_return std::unexpected(ok.error());
     }
     if (device.kind == DeviceKind::kMld && device.size.value == 0)
-        co_return fail(ErrorCode::kProtocol,
-                       "it has no memory to allocate: of a dynamic capacity device nothing is composed");
+        co_return fail(ErrorCode::kProtocol, "it has no memory");
     if (device.size.value == 0 || device.size.value > (std::uint64_t{1} << 62) ||
         !device.size.is_multiple_of(kCxlGranule))
         co_return fail(ErrorCode::kProtocol, fmt::format("it says that it has {} bytes", device.size.value));

@@ -18,18 +18,29 @@ SwitchView Core::switch_view(const PartRef& ref) const {
     SwitchView view;
     const Switch* owner = inventory_.find_switch(part.where.switch_id);
     const SwitchState& state = *switches_.at(part.where.switch_id);
+    view.dynamic = is_dynamic(part.memory.device);
     if (owner == nullptr || !owner->up || !owner->inventoried || state.doubtful) {
         if (owner != nullptr) view.trouble = owner->error;
         return view;
     }
     view.known = true;
+    // A device that cannot be read may well be the part's own, and its host may be using it.
+    if (const auto unreadable = state.unusable.find(part.port);
+        unreadable != state.unusable.end() && unreadable->second.code == "unreadable" &&
+        inventory_.device_at(owner->id, part.port) == nullptr && moved_to(part).empty()) {
+        view.known = false;
+        view.trouble = unreadable->second.why;
+        return view;
+    }
     // An SLD is bound as a whole, also where it is one of several LDs of a multi-headed device.
     const Device* device = inventory_.device(part.memory.device);
     const bool is_sld = device != nullptr && device->kind == DeviceKind::kSld;
     view.device_present = inventory_.shows(owner->id, part.port, part.memory);
     if (const LogicalDevice* ld = inventory_.ld(part.memory)) {
         view.ld_size = ld->size;
-        view.ld_clean = ld->clean && !ld->quarantined;
+        // What a dynamic capacity device offers has been erased by the device.
+        view.ld_clean = (ld->clean || ld->dynamic) && !ld->quarantined;
+        view.offered = ld->offered;
         view.ld_elsewhere = ld->bound_at && *ld->bound_at != part.where;
     }
     if (!view.device_present) view.moved_to = moved_to(part);

@@ -239,6 +239,72 @@ Call<fmapi::GetHeadInfoResponse> ask_heads(std::shared_ptr<Session> session, std
     co_return std::move(*answer);
 }
 
+Call<std::vector<fmapi::DcRegionConfiguration>> ask_dc_regions(std::shared_ptr<Session> session,
+                                                               std::uint8_t port, std::uint16_t host) {
+    std::vector<fmapi::DcRegionConfiguration> all;
+    std::size_t available = 0;
+    do {
+        fmapi::GetHostDcRegionConfigurationRequest request;
+        request.host = host;
+        request.first_region = static_cast<std::uint8_t>(all.size());
+        auto part = co_await ask<fmapi::GetHostDcRegionConfiguration>(session, Target::device(port), request);
+        if (!part) co_return std::unexpected(std::move(part.error()));
+        available = part->available_regions;
+        if (part->host != host || part->regions.empty() || available > fmapi::kMaxDcRegions ||
+            all.size() + part->regions.size() > available)
+            co_return not_what_was_asked(*session, Opcode::kGetHostDcRegionConfiguration, "regions");
+        std::ranges::move(part->regions, std::back_inserter(all));
+    } while (all.size() < available);
+    co_return all;
+}
+
+// Whether a page is of the list that was asked for, from where it was asked for.
+template <typename Request, typename Response>
+bool is_of(const Response& page, const Request& request) {
+    if constexpr (requires { page.first; })
+        if (page.first != request.first) return false;
+    if constexpr (requires { page.host; })
+        if (page.host != request.host) return false;
+    return true;
+}
+
+// A whole list of a dynamic capacity device. One that changes while it is read in pages is read again from
+// its beginning.
+template <typename Command, typename Element>
+Call<std::vector<Element>> ask_pages(std::shared_ptr<Session> session, std::uint8_t port,
+                                     typename Command::Request request,
+                                     std::vector<Element> Command::Response::* list) {
+    constexpr int kReadings = 8;
+    constexpr std::uint32_t kMostEntries = 65'536;
+    for (int reading = 0; reading < kReadings; ++reading) {
+        std::vector<Element> all;
+        std::optional<std::uint32_t> generation;
+        for (;;) {
+            request.first = static_cast<std::uint32_t>(all.size());
+            auto page = co_await ask<Command>(session, Target::device(port), request);
+            // A list that has become shorter has no such page any more.
+            if (!page && !all.empty() && page.error().code == ErrorCode::kInvalidArgument) break;
+            if (!page) co_return std::unexpected(std::move(page.error()));
+            if (generation && *generation != page->generation) break;
+            generation = page->generation;
+            if (page->total > kMostEntries)
+                co_return fail(
+                    ErrorCode::kProtocol,
+                    fmt::format("switch at {}: {}: it says that its list has {} entries", session->address(),
+                                describe(Command::kOpcode, Target::device(port)), page->total));
+            std::vector<Element>& got = (*page).*list;
+            const bool ends = page->total == all.size() + got.size();
+            if (!is_of(*page, request) || (got.empty() && !ends) || all.size() + got.size() > page->total)
+                co_return not_what_was_asked(*session, Command::kOpcode, "entries");
+            std::ranges::move(got, std::back_inserter(all));
+            if (ends) co_return all;
+        }
+    }
+    co_return fail(ErrorCode::kConflict,
+                   fmt::format("switch at {}: {}: it changes faster than it can be read", session->address(),
+                               describe(Command::kOpcode, Target::device(port))));
+}
+
 constexpr std::uint16_t every_log() {
     std::uint16_t logs = 0;
     for (const fmapi::EventLog log : fmapi::kEventLogs)
@@ -312,6 +378,30 @@ class SwitchClient final : public FmApiClient {
     Call<fmapi::GetHeadInfoResponse> head_info(std::uint8_t port, std::uint8_t heads) override {
         return ask_heads(session_, port, heads);
     }
+    Call<fmapi::GetDcdInfoResponse> dcd_info(std::uint8_t port) override {
+        return ask<fmapi::GetDcdInfo>(session_, Target::device(port));
+    }
+    Call<std::vector<fmapi::DcRegionConfiguration>> dc_regions(std::uint8_t port,
+                                                               std::uint16_t host) override {
+        return ask_dc_regions(session_, port, host);
+    }
+    Call<std::vector<fmapi::DcExtent>> dc_extents(std::uint8_t port, std::uint16_t host) override {
+        return ask_pages<fmapi::GetDcRegionExtentLists>(session_, port, {.host = host},
+                                                        &fmapi::GetDcRegionExtentListsResponse::extents);
+    }
+    Call<std::vector<fmapi::DcTagInformation>> dc_tags(std::uint8_t port) override {
+        return ask_pages<fmapi::DynamicCapacityListTags>(session_, port, {},
+                                                         &fmapi::DynamicCapacityListTagsResponse::tags);
+    }
+    Call<void> add_dynamic_capacity(std::uint8_t port,
+                                    fmapi::InitiateDynamicCapacityAddRequest request) override {
+        return tell<fmapi::InitiateDynamicCapacityAdd>(session_, Target::device(port), std::move(request));
+    }
+    Call<void> release_dynamic_capacity(std::uint8_t port,
+                                        fmapi::InitiateDynamicCapacityReleaseRequest request) override {
+        return tell<fmapi::InitiateDynamicCapacityRelease>(session_, Target::device(port),
+                                                           std::move(request));
+    }
     Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override {
         return ask<fmapi::IdentifyMemoryDevice>(session_, target);
     }
@@ -339,13 +429,13 @@ Result<std::unique_ptr<FmApiClient>> make_fm_api_client(boost::asio::any_io_exec
                                                         ClientOptions options) {
     std::unique_ptr<Transport> transport;
     if (options.listen) {
-        auto listening = listen_for_switch(executor, *options.listen);
+        auto listening = listen_for_switch(executor, *options.listen, options.capture);
         if (!listening) return std::unexpected(std::move(listening.error()));
         transport = *std::move(listening);
     } else {
         const auto address = parse_switch_address(options.address);
         if (!address) return std::unexpected(address.error());
-        transport = make_transport(executor, *address);
+        transport = make_transport(executor, *address, options.capture);
     }
     if (options.in_flight) options.in_flight = std::clamp<std::size_t>(*options.in_flight, 1, kMostInFlight);
     return std::make_unique<SwitchClient>(

@@ -13,6 +13,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/error.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/fmapi/commands.h"
 #include "fabric-manager/fmapi/listening_transport.h"
 
@@ -110,6 +111,21 @@ class FmApiClient {
     // Its first `heads` heads.
     virtual Call<fmapi::GetHeadInfoResponse> head_info(std::uint8_t port, std::uint8_t heads) = 0;
 
+    // The dynamic capacity device behind a port (CXL 3.1, 7.6.7.6). kInvalidArgument (Unsupported) from
+    // others, and for dc_tags() from those that do not tell.
+    virtual Call<fmapi::GetDcdInfoResponse> dcd_info(std::uint8_t port) = 0;
+    // All regions of a host.
+    virtual Call<std::vector<fmapi::DcRegionConfiguration>> dc_regions(std::uint8_t port,
+                                                                       std::uint16_t host) = 0;
+    // What a host has accepted, of one moment. kConflict when it changes faster than it can be read.
+    virtual Call<std::vector<fmapi::DcExtent>> dc_extents(std::uint8_t port, std::uint16_t host) = 0;
+    virtual Call<std::vector<fmapi::DcTagInformation>> dc_tags(std::uint8_t port) = 0;
+    // Not repeated when the connection broke: who asks has to look what was done.
+    virtual Call<void> add_dynamic_capacity(std::uint8_t port,
+                                            fmapi::InitiateDynamicCapacityAddRequest request) = 0;
+    virtual Call<void> release_dynamic_capacity(std::uint8_t port,
+                                                fmapi::InitiateDynamicCapacityReleaseRequest request) = 0;
+
     // A memory device: an SLD or an LD.
     virtual Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) = 0;
     // An SLD, an LD, or the device as a whole.
@@ -143,6 +159,7 @@ struct ClientOptions {
     std::optional<std::size_t> in_flight = {};  // 1 to 64; otherwise the dialect's
     unsigned repetitions = 1;                   // of a repeatable command whose connection broke
     RoundTripObserver observer = {};
+    fmapi::SwitchCapture capture = {};  // of its connections
 };
 inline constexpr std::string_view kDetectDialect = "detect";
 inline constexpr std::size_t kMostInFlight = 64;

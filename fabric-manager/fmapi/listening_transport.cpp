@@ -87,8 +87,11 @@ struct Reception : std::enable_shared_from_this<Reception> {
 
 class ListeningTransport final : public StreamTransport {
   public:
-    ListeningTransport(std::shared_ptr<Reception> reception, std::string address)
-        : reception_(std::move(reception)), address_(std::move(address)) {
+    ListeningTransport(std::shared_ptr<Reception> reception, std::string address,
+                       fmapi::SwitchCapture capture)
+        : StreamTransport(std::move(capture)),
+          reception_(std::move(reception)),
+          address_(std::move(address)) {
         reception_->replaced = [this] {
             if (awaited_) return;
             drop();
@@ -185,7 +188,8 @@ Result<SwitchListener> parse_switch_listener(std::string_view text, const std::v
 }
 
 Result<std::unique_ptr<Transport>> listen_for_switch(const asio::any_io_executor& executor,
-                                                     const SwitchListener& where) {
+                                                     const SwitchListener& where,
+                                                     fmapi::SwitchCapture capture) {
     const std::string address = where.address.is_v6()
                                     ? fmt::format("tcp://[{}]:{}", where.address.to_string(), where.port)
                                     : fmt::format("tcp://{}:{}", where.address.to_string(), where.port);
@@ -197,7 +201,7 @@ Result<std::unique_ptr<Transport>> listen_for_switch(const asio::any_io_executor
     if (!ec) reception->acceptor.bind(endpoint, ec);
     if (!ec) reception->acceptor.listen(tcp::acceptor::max_listen_connections, ec);
     if (ec) return std::unexpected(listen_error(address, ec));
-    return std::make_unique<ListeningTransport>(reception, address);
+    return std::make_unique<ListeningTransport>(reception, address, std::move(capture));
 }
 
 }  // namespace memtide::fm

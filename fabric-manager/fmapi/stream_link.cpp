@@ -51,6 +51,7 @@ void StreamLink::read() {
 }
 
 void StreamLink::take_in(std::size_t bytes) {
+    tap_.write(fmapi::Sender::kSwitch, std::span(in_).first(bytes));
     assembler_.feed(std::span(in_).first(bytes));
     while (is_open()) {
         auto next = assembler_.next();
@@ -76,6 +77,7 @@ void StreamLink::flush() {
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
         return lose(error_of("send", error_code(errno, boost::system::system_category())));
     const auto done = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+    tap_.write(fmapi::Sender::kManager, std::span(out_).first(done));
     if (done == out_.size()) return out_.clear();
     sending_.assign(out_.begin() + static_cast<std::ptrdiff_t>(done), out_.end());
     out_.clear();
@@ -84,8 +86,9 @@ void StreamLink::flush() {
 
 void StreamLink::write_rest() {
     asio::async_write(socket_, asio::buffer(sending_),
-                      [self = shared_from_this()](error_code ec, std::size_t) {
+                      [self = shared_from_this()](error_code ec, std::size_t sent) {
                           if (!self->is_open()) return;
+                          self->tap_.write(fmapi::Sender::kManager, std::span(self->sending_).first(sent));
                           if (ec) return self->lose(error_of("send", ec));
                           self->sending_.clear();
                           self->flush();
@@ -105,6 +108,7 @@ bool StreamLink::still_open() {
 void StreamLink::close() {
     error_code ignored;
     socket_.close(ignored);
+    tap_ = {};
 }
 
 void StreamLink::lose(Error error) {

@@ -7,6 +7,7 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 
 #include "common/base/error.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/fmapi/mctp.h"
 #include "common/fmapi/wire_format.h"
 
@@ -21,8 +22,9 @@ class StreamLink : public std::enable_shared_from_this<StreamLink> {
     using Received = std::function<void(fmapi::MctpMessage&&)>;
     using Lost = std::function<void(Error)>;
 
-    StreamLink(StreamSocket socket, const fmapi::WireFormat& format)
-        : socket_(std::move(socket)), format_(format), assembler_(format) {}
+    // What goes over it is told to `tap`.
+    StreamLink(StreamSocket socket, const fmapi::WireFormat& format, fmapi::StreamTap tap)
+        : socket_(std::move(socket)), format_(format), tap_(std::move(tap)), assembler_(format) {}
 
     // Reads from here on; neither function is called after close().
     void start(Received received, Lost lost);
@@ -41,6 +43,7 @@ class StreamLink : public std::enable_shared_from_this<StreamLink> {
 
     StreamSocket socket_;
     fmapi::WireFormat format_;
+    fmapi::StreamTap tap_;
     fmapi::PacketAssembler assembler_;
     Received received_;
     Lost lost_;

@@ -22,7 +22,7 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 void StreamTransport::use(StreamSocket socket, const fmapi::WireFormat& format) {
     drop();
-    link_ = std::make_shared<StreamLink>(std::move(socket), format);
+    link_ = std::make_shared<StreamLink>(std::move(socket), format, capture_.connection());
     link_->start([this](fmapi::MctpMessage&& message) { user().received(std::move(message)); },
                  [this](Error error) { user().lost(std::move(error)); });
 }
@@ -66,8 +66,9 @@ struct DialingTransport::Dial : std::enable_shared_from_this<Dial> {
     }
 };
 
-DialingTransport::DialingTransport(const asio::any_io_executor& executor, SwitchAddress address)
-    : executor_(executor), address_(std::move(address)) {}
+DialingTransport::DialingTransport(const asio::any_io_executor& executor, SwitchAddress address,
+                                   fmapi::SwitchCapture capture)
+    : StreamTransport(std::move(capture)), executor_(executor), address_(std::move(address)) {}
 
 DialingTransport::~DialingTransport() { DialingTransport::close(); }
 

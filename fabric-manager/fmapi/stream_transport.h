@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "fabric-manager/fmapi/address.h"
 #include "fabric-manager/fmapi/stream_link.h"
@@ -12,6 +13,7 @@ namespace memtide::fm {
 // What transports over streams have in common, whoever connected.
 class StreamTransport : public Transport {
   public:
+    explicit StreamTransport(fmapi::SwitchCapture capture) : capture_(std::move(capture)) {}
     ~StreamTransport() override { drop(); }
     void send(const fmapi::MctpMessage& message) override {
         if (link_) link_->send(message);
@@ -31,13 +33,15 @@ class StreamTransport : public Transport {
     }
 
   private:
+    fmapi::SwitchCapture capture_;
     std::shared_ptr<StreamLink> link_;
 };
 
 // Connects to a TCP or unix address.
 class DialingTransport final : public StreamTransport {
   public:
-    DialingTransport(const boost::asio::any_io_executor& executor, SwitchAddress address);
+    DialingTransport(const boost::asio::any_io_executor& executor, SwitchAddress address,
+                     fmapi::SwitchCapture capture = {});
     ~DialingTransport() override;
     boost::asio::awaitable<Result<>> open(TimePoint deadline, const fmapi::WireFormat& format) override;
     void close() override;

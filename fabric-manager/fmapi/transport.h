@@ -10,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/error.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/fmapi/mctp.h"
 #include "common/fmapi/wire_format.h"
 
@@ -63,11 +64,13 @@ class Transport {
     User user_;
 };
 
-// The one for this kind of address.
+// The one for this kind of address. What is no stream is captured as if it were one, of packets as the
+// specification has them.
 std::unique_ptr<Transport> make_transport(const boost::asio::any_io_executor& executor,
-                                          const SwitchAddress& address);
+                                          const SwitchAddress& address, fmapi::SwitchCapture capture = {});
 // One to which the switch connects. Listens from here on: kAlreadyExists when the address is in use.
 Result<std::unique_ptr<Transport>> listen_for_switch(const boost::asio::any_io_executor& executor,
-                                                     const SwitchListener& where);
+                                                     const SwitchListener& where,
+                                                     fmapi::SwitchCapture capture = {});
 
 }  // namespace memtide::fm

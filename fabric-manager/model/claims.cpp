@@ -59,18 +59,17 @@ Result<> Inventory::claim(const Composition& composition, const Part& part) {
     if (Result<> ok = check_claim(id, claim); !ok) return ok;
     release(id);
     if (Vppb* bridge = find_vppb(claim.where)) bridge->owner = id;
-    mark(id, claim);
     claims_at_[claim.where] = id;
     claims_on_[claim.memory] = id;
-    enter(id, std::move(claim));
+    mark(id, enter(id, std::move(claim)));
     return {};
 }
 
 // What the LDs get is not known any more, so that they count as they are.
 void Inventory::keep(const Composition& composition, const Part& part) {
     const PartId id{composition.id, part.number};
-    Claim claim = claim_for(composition, part);
     release(id);
+    const Claim& claim = enter(id, claim_for(composition, part));
     Vppb* bridge = find_vppb(claim.where);
     if (bridge != nullptr && !bridge->owner) bridge->owner = id;
     const auto take = [&](LdId one) {
@@ -83,7 +82,6 @@ void Inventory::keep(const Composition& composition, const Part& part) {
     for (const LdSize& planned : claim.planned) take(planned.ld);
     claims_at_.try_emplace(claim.where, id);
     claims_on_.try_emplace(claim.memory, id);
-    enter(id, std::move(claim));
 }
 
 Inventory::Claim Inventory::claim_for(const Composition& composition, const Part& part) {
@@ -92,9 +90,9 @@ Inventory::Claim Inventory::claim_for(const Composition& composition, const Part
     return claim;
 }
 
-void Inventory::enter(const PartId& id, Claim claim) {
+const Inventory::Claim& Inventory::enter(const PartId& id, Claim claim) {
     claims_for_[claim.host].insert(id);
-    claims_[id] = std::move(claim);
+    return claims_[id] = std::move(claim);
 }
 
 Result<> Inventory::claim(const Composition& composition) {
@@ -148,15 +146,14 @@ void Inventory::release(const CompositionId& id) {
 void Inventory::carved(const PartId& id) {
     const auto found = claims_.find(id);
     if (found == claims_.end()) return;
-    Claim& claim = found->second;
-    for (const LdSize& planned : claim.planned) {
+    const Claim& claim = found->second;
+    for (const LdSize& planned : std::exchange(found->second.planned, {})) {
         LogicalDevice* entry = find_ld({claim.memory.device, planned.ld});
         if (entry == nullptr || entry->owner != id) continue;
         entry->planned.reset();
         if (planned.ld != claim.memory.ld) entry->owner.reset();
         settle(*entry);
     }
-    claim.planned.clear();
 }
 
 const Inventory::Claim* Inventory::claim_of(const PartId& id) const {

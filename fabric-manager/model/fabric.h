@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/bytes.h"
@@ -84,7 +85,24 @@ struct Switch {
 
 // --- Devices ---
 
-enum class DeviceKind { kSld, kMld };
+enum class DeviceKind {
+    kSld,
+    kMld,
+    kDcd,  // dynamic capacity: an MLD whose LDs have what is added to their hosts, in extents
+};
+constexpr std::string_view to_string(DeviceKind kind) {  // as REST and names have it
+    switch (kind) {
+        case DeviceKind::kSld:
+            return "sld";
+        case DeviceKind::kMld:
+            return "mld";
+        case DeviceKind::kDcd:
+            return "dcd";
+    }
+    return "sld";
+}
+// Whether its LDs get their memory when they are asked to have some.
+constexpr bool is_divided(DeviceKind kind) { return kind != DeviceKind::kSld; }
 
 // What can be done with a logical device's memory now.
 enum class LdUse {
@@ -93,7 +111,7 @@ enum class LdUse {
     kReserved,     // given to a composition that has not bound it yet, or is erasing it
     kBound,        // reachable by a host
     kQuarantined,  // could not be erased: kept out of the pool
-    kForeign,      // bound where no configured host is: not ours to touch
+    kForeign,      // bound where no configured host is, or added there by someone else: not ours to touch
 };
 
 struct LogicalDevice {
@@ -107,6 +125,12 @@ struct LogicalDevice {
     std::optional<PartId> owner;
     std::optional<VppbAddress> bound_at;
     std::optional<std::uint8_t> head;  // of a multi-headed device: through which alone hosts reach it
+    // Of a dynamic capacity device: `size` is what its host has accepted or, while it has yet to accept what
+    // the owner is to get, all of that.
+    bool dynamic = false;
+    Bytes accepted;
+    std::optional<bool> pending;  // whether the device says that an offer waits; nullopt: it does not tell
+    bool offered = false;         // not all of `size` has been accepted yet
 };
 
 // A head of a multi-headed device where it is connected.

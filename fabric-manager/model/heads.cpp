@@ -51,7 +51,7 @@ std::optional<Error> Inventory::contradiction(const SwitchId& id, const DeviceRe
                                      at, says.head, known.id.value, head.port, head.switch_id.value)};
     if (says.heads != known.head_count)
         return contradicts(at, known, fmt::format("{} heads, not {}", says.heads, known.head_count));
-    const bool is_mld = reading.kind == DeviceKind::kMld;
+    const bool is_mld = is_divided(reading.kind);
     if ((is_mld && reading.size != known.size) || reading.granularity != known.granularity)
         return contradicts(at, known, "another size");
     if (reading.lds.size() != known.lds.size() || !has_map(known, says))
@@ -88,7 +88,8 @@ void Inventory::attach_head(Device& device, const SwitchId& id, const DeviceRead
 // reading began.
 void Inventory::read_lds(Device& device, const DeviceReading& reading) {
     std::vector<LogicalDevice> old = std::exchange(device.lds, {});
-    if (old.size() != reading.lds.size()) device.refused_carves.clear();
+    // Of dynamic capacity others may have given something back of which nobody tells: what they were offered.
+    if (old.size() != reading.lds.size() || device.kind == DeviceKind::kDcd) device.refused_carves.clear();
     const auto told_elsewhere = [&](const LogicalDevice& ld) {
         return ld.head && *ld.head != reading.multi_headed->head &&
                std::ranges::find(device.heads, *ld.head, &Head::number) != device.heads.end();
@@ -111,14 +112,17 @@ void Inventory::read_lds(Device& device, const DeviceReading& reading) {
             device.lds.push_back(std::move(ld));
             continue;
         }
-        if (ld.size != seen.size || same == old.end() || same->head != ld.head) {
+        ld.id = seen.id;
+        if (seen.serial.value != 0) ld.serial = seen.serial;
+        const Bytes size_before = std::exchange(ld.size, seen.size);
+        ld.dynamic = device.kind == DeviceKind::kDcd;
+        ld.accepted = seen.size;
+        ld.pending = seen.offered;
+        settle(ld);
+        if (ld.size != size_before || same == old.end() || same->head != ld.head) {
             ld.clean = false;
             device.refused_carves.clear();
         }
-        ld.id = seen.id;
-        if (seen.serial.value != 0) ld.serial = seen.serial;
-        ld.size = seen.size;
-        settle(ld);
         device.lds.push_back(std::move(ld));
     }
     // Through a head of an SLD only its own LD's size can be asked: it has what all heads have.

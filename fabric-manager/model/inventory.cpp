@@ -21,7 +21,7 @@ const LogicalDevice* find_in(const Device& device, LdId id) {
 
 DeviceId device_id(DeviceKind kind, SerialNumber serial, const SwitchId& switch_id, std::uint8_t port) {
     if (serial.value == 0) return DeviceId(fmt::format("{}-port{}", switch_id.value, port));
-    return DeviceId(fmt::format("{}-{:016x}", kind == DeviceKind::kMld ? "mld" : "sld", serial.value));
+    return DeviceId(fmt::format("{}-{:016x}", to_string(kind), serial.value));
 }
 
 // --- Set-up ---
@@ -205,6 +205,7 @@ void Inventory::rebind(const SwitchId& id, std::uint8_t first, std::uint8_t last
 }
 
 void Inventory::settle(LogicalDevice& ld) const {
+    if (ld.dynamic) settle_offer(ld);
     if (ld.bound_at) {
         ld.clean = false;
         const bool foreign = !ld.owner && host_at(ld.bound_at->switch_id, ld.bound_at->vcs) == nullptr;
@@ -214,8 +215,20 @@ void Inventory::settle(LogicalDevice& ld) const {
     } else if (ld.owner) {
         ld.use = LdUse::kReserved;
     } else {
-        ld.use = ld.size.value == 0 ? LdUse::kUnallocated : LdUse::kFree;
+        // Of dynamic capacity nobody here has added, or offered, what is there.
+        const bool is_empty = ld.size.value == 0 && !(ld.dynamic && ld.pending.value_or(false));
+        const LdUse left = ld.dynamic ? LdUse::kForeign : LdUse::kFree;
+        ld.use = is_empty ? LdUse::kUnallocated : left;
     }
+}
+
+// What the owner was offered is its own until the device says that it is not any more. Before it was offered,
+// the plan counts.
+void Inventory::settle_offer(LogicalDevice& ld) const {
+    const auto claim = ld.owner ? claims_.find(*ld.owner) : claims_.end();
+    ld.offered = claim != claims_.end() && claim->second.planned.empty() &&
+                 ld.accepted < claim->second.size && ld.pending.value_or(true);
+    ld.size = ld.offered ? claim->second.size : ld.accepted;
 }
 
 // --- What the manager does ---
@@ -228,7 +241,16 @@ void Inventory::resize(const LdAddress& address, Bytes size, SerialNumber serial
         devices_[address.device].refused_carves.clear();
     }
     entry->size = size;
+    entry->accepted = {};
+    entry->pending = size.value != 0;
     if (serial.value != 0) entry->serial = serial;
+    settle(*entry);
+}
+
+void Inventory::accepted(const LdAddress& address, Bytes size) {
+    LogicalDevice* entry = find_ld(address);
+    if (entry == nullptr) return;
+    entry->accepted = size;
     settle(*entry);
 }
 

@@ -26,7 +26,10 @@ struct SwitchReading {
 struct LdReading {
     LdId id;
     SerialNumber serial;
-    Bytes size;
+    Bytes size;  // of a dynamic capacity device: what its host has accepted
+    // Of a dynamic capacity device: whether its host has yet to accept something; nullopt when it does not
+    // tell.
+    std::optional<bool> offered{};
 };
 // What a device with several heads says of itself, the same through each of them.
 struct MultiHeadedReading {
@@ -45,7 +48,8 @@ struct DeviceReading {
     std::optional<MultiHeadedReading> multi_headed{};
 };
 
-// "mld-4d54000100000000"; a device without a serial number is named after its switch and port.
+// "mld-4d54000100000000", "dcd-...", "sld-..."; a device without a serial number is named after its switch
+// and port.
 DeviceId device_id(DeviceKind kind, SerialNumber serial, const SwitchId& switch_id, std::uint8_t port);
 
 // The fabric as last seen, and which composition has a claim on which part of it. Pure bookkeeping: no I/O.
@@ -90,8 +94,10 @@ class Inventory {
     void release(const CompositionId& id);
     // The carve is done: LDs other than its own are no longer held.
     void carved(const PartId& id);
-    // An LD has another size now; it is not clean then.
+    // An LD has another size now; it is not clean then. Of a dynamic capacity device: that much is offered.
     void resize(const LdAddress& ld, Bytes size, SerialNumber serial);
+    // The host of an LD with dynamic capacity has accepted that much, of what its owner is to get.
+    void accepted(const LdAddress& ld, Bytes size);
     // Its device refused to make an LD of that size of all that it has free where this LD is reached.
     // Remembered until an LD of the device has another size, the device was gone, or nobody watched it.
     void note_refused_carve(const LdAddress& ld, Bytes size);
@@ -174,9 +180,10 @@ class Inventory {
     // Of the devices at these ports.
     void rebind(const SwitchId& id, std::uint8_t first = 0, std::uint8_t last = 255);
     void settle(LogicalDevice& ld) const;
+    void settle_offer(LogicalDevice& ld) const;
     void mark(const PartId& id, const Claim& claim);
     static Claim claim_for(const Composition& composition, const Part& part);
-    void enter(const PartId& id, Claim claim);
+    const Claim& enter(const PartId& id, Claim claim);
     [[nodiscard]] Result<> check_claim(const PartId& id, const Claim& claim) const;
     [[nodiscard]] Result<> check_unseen(const PartId& id, const Claim& claim) const;
 

@@ -27,7 +27,7 @@ LdOffers offers_of(const Device& device, const Head* through) {
         offers.all += ld.size;
         add_ready(offers.ready, ld);
     }
-    if (device.kind != DeviceKind::kMld) return offers;
+    if (!is_divided(device.kind)) return offers;
     offers.spare = unallocated(device);
     if (offers.has_slot || !offers.ready.empty()) offers.all += offers.spare;
     offers.refused = refused_carve(device, through);

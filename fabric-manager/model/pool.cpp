@@ -44,7 +44,7 @@ Bytes unallocated(const Device& device) {
 namespace {
 
 Bytes carve_of(const Device& device, const LdOffers& offers) {
-    if (device.kind != DeviceKind::kMld) return {};
+    if (!is_divided(device.kind)) return {};
     const std::optional<Bytes>& refused = offers.refused;
     return refused && offers.all >= *refused ? *refused - std::min(*refused, device.granularity) : offers.all;
 }
@@ -182,7 +182,7 @@ void check_devices(const Inventory& inventory, std::vector<std::string>& wrong) 
         Bytes used;
         for (const LogicalDevice& ld : device.lds) {
             used += ld.size;
-            if (!ld.size.is_multiple_of(device.granularity))
+            if (!ld.dynamic && !ld.size.is_multiple_of(device.granularity))
                 wrong.push_back(
                     fmt::format("LD {} of {} is no multiple of its granularity", ld.id.value, id.value));
             if (ld.clean && ld.bound_at)

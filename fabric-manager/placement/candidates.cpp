@@ -232,7 +232,7 @@ class Finder {
         if (room >= candidate.most) return true;
         out_.limited = true;
         candidate.most = room;
-        if (room.value != 0 && device.kind == DeviceKind::kMld) return true;
+        if (room.value != 0 && is_divided(device.kind)) return true;
         exclude(device, "max-percent-per-device", [&] {
             return fmt::format(
                 "the host has {} of it, and at most {} % of its memory may be behind one device{}",

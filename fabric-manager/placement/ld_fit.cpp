@@ -49,7 +49,7 @@ std::optional<LdFit> rank_ld(const Device& device, const LdOffers& offers, Bytes
     const auto ready = std::ranges::lower_bound(offers.ready, size, {}, &LdOffers::Ready::size);
     if (ready != offers.ready.end() && ready->size == size)
         return ready->clean ? LdFit::kClean : LdFit::kExact;
-    if (device.kind != DeviceKind::kMld || !size.is_multiple_of(device.granularity)) return std::nullopt;
+    if (!is_divided(device.kind) || !size.is_multiple_of(device.granularity)) return std::nullopt;
     if (offers.refused && size >= *offers.refused) return std::nullopt;
     if (offers.has_slot && offers.spare >= size) return LdFit::kInSlot;
     return offers.all >= size ? std::optional(LdFit::kCarved) : std::nullopt;
@@ -70,7 +70,7 @@ std::optional<PartPlacement> fit_ld(const Device& device, const LdOffers& offers
 
 Bytes largest_fit(const Device& device, Bytes at_most, const Head* through) {
     Bytes best;
-    if (device.kind == DeviceKind::kMld) {
+    if (is_divided(device.kind)) {
         best = std::min(at_most, largest_carve(device, through));
         best = device.granularity * (best / device.granularity);
     }

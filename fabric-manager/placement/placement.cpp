@@ -42,7 +42,11 @@ std::string offer(const Candidate& candidate) {
         return fmt::format("{}: {} whole", device.id.value, format_bytes(candidate.most));
     std::string text = fmt::format("{}: up to {} in multiples of {}", device.id.value,
                                    format_bytes(candidate.most), format_bytes(device.granularity));
-    if (const std::optional<Bytes> refused = refused_carve(device, candidate.through))
+    const std::optional<Bytes> refused = refused_carve(device, candidate.through);
+    if (refused && device.kind == DeviceKind::kDcd)
+        text += fmt::format(" (it refused to add {}: some is offered to others, or being erased)",
+                            format_bytes(*refused));
+    else if (refused)
         text += fmt::format(" ({} are free, but not in one piece: it refused to carve {})",
                             format_bytes(candidate.free), format_bytes(*refused));
     return text;

@@ -124,16 +124,15 @@ Answer list_devices(Context& context, http::Request request) {
     if (!present) co_return answer(present.error());
     const auto at = request.query_value("switch");
     const auto kind = request.query_value("kind");
-    if (kind && *kind != "sld" && *kind != "mld")
+    if (kind && *kind != "sld" && *kind != "mld" && *kind != "dcd")
         co_return answer(
             Problem{std::string(problem::kInvalidRequest),
-                    fmt::format("the query parameter kind is \"{}\"; it must be sld or mld", *kind)});
+                    fmt::format("the query parameter kind is \"{}\"; it must be sld, mld or dcd", *kind)});
     const auto host = request.query_value("host");
     const Inventory& inventory = context.manager.inventory();
     const auto fits = [&](const Device& device) {
-        const bool is_sld = device.kind == DeviceKind::kSld;
         return passes(at, [&](std::string_view name) { return is_behind(device, name); }) &&
-               passes(kind, [&](std::string_view name) { return (name == "sld") == is_sld; }) &&
+               passes(kind, [&](std::string_view name) { return name == to_string(device.kind); }) &&
                passes(*present, [&](bool yes) { return device.present == yes; }) &&
                passes(host, [&](std::string_view name) { return is_at_host(inventory, device, name); });
     };

@@ -214,8 +214,6 @@ json::value owner_or_null(const std::optional<PartId>& owner) {
     return owner ? json::value(owner->composition.value) : json::value(nullptr);
 }
 
-std::string_view kind_text(DeviceKind kind) { return kind == DeviceKind::kMld ? "mld" : "sld"; }
-
 std::string_view use_text(LdUse use) {
     switch (use) {
         case LdUse::kUnallocated:
@@ -278,6 +276,7 @@ json::object ld_json(const LogicalDevice& ld) {
             {"planned_size", ld.planned ? json::value(ld.planned->value) : json::value(nullptr)},
             {"use", use_text(ld.use)},
             {"clean", ld.clean},
+            {"offered", ld.offered},
             {"head", ld.head ? json::value(*ld.head) : json::value(nullptr)},
             {"composition", owner_or_null(ld.owner)},
             {"bound_at", std::move(bound_at)}};
@@ -343,7 +342,7 @@ json::object to_json(const Pool& pool, const Fragmentation& scattered,
     result["devices"] = array_of(pool.devices, [&devices](const PoolDevice& device) {
         json::object one = sums_json(device);
         one["name"] = device.id.value;
-        one["kind"] = kind_text(device.kind);
+        one["kind"] = to_string(device.kind);
         const auto known = devices.find(device.id);
         one["held"] = known == devices.end() ? json::value(nullptr) : held_or_null(known->second);
         return one;
@@ -412,7 +411,7 @@ json::value health_json(const std::optional<DeviceHealth>& health) {
 
 json::object device_json(const Device& device) {
     return {{"name", device.id.value},
-            {"kind", kind_text(device.kind)},
+            {"kind", to_string(device.kind)},
             {"switch", device.switch_id.value},
             {"port", device.port},
             {"serial", serial_or_null(device.serial)},

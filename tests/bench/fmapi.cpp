@@ -17,6 +17,9 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,6 +111,66 @@ class SwitchProcess {
 
   private:
     std::string address_;
+    pid_t pid_ = -1;
+};
+
+// A process that sends back whatever comes, as little as can be done over TCP: what a round trip costs on
+// this machine without anybody who reads or writes a message.
+class Echo {
+  public:
+    Echo() {
+        const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in at{};
+        at.sin_family = AF_INET;
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof at;
+        if (::bind(listener, reinterpret_cast<sockaddr*>(&at), size) != 0 || ::listen(listener, 1) != 0 ||
+            ::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size) != 0)
+            throw std::runtime_error("the echo process has no port");
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            const int peer = ::accept(listener, nullptr, nullptr);
+            set_no_delay(peer);
+            char buffer[kMessage];
+            for (ssize_t got; (got = ::read(peer, buffer, sizeof buffer)) > 0;)
+                if (::write(peer, buffer, static_cast<std::size_t>(got)) != got) break;
+            ::_exit(EXIT_SUCCESS);
+        }
+        ::close(listener);
+        socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+        if (pid_ < 0 || ::connect(socket_, reinterpret_cast<sockaddr*>(&at), size) != 0)
+            throw std::runtime_error("the echo process does not answer");
+        set_no_delay(socket_);
+    }
+    ~Echo() {
+        ::close(socket_);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    Echo(const Echo&) = delete;
+    Echo& operator=(const Echo&) = delete;
+
+    // The median round trip in microseconds.
+    [[nodiscard]] double round_trip() const {
+        std::vector<double> times;
+        char buffer[kMessage] = {};
+        for (int i = 0; i < kRoundTrips; ++i) {
+            const auto began = Clock::now();
+            if (::write(socket_, buffer, sizeof buffer) != sizeof buffer ||
+                ::recv(socket_, buffer, sizeof buffer, MSG_WAITALL) != sizeof buffer)
+                throw std::runtime_error("the echo process is gone");
+            times.push_back(seconds(Clock::now() - began) * 1e6);
+        }
+        std::ranges::nth_element(times, times.begin() + kRoundTrips / 2);
+        return times[kRoundTrips / 2];
+    }
+
+  private:
+    static constexpr std::size_t kMessage = 28;  // the answer to Background Operation Status, framed
+    static void set_no_delay(int fd) {
+        const int on = 1;
+        ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    int socket_ = -1;
     pid_t pid_ = -1;
 };
 
@@ -229,15 +292,22 @@ void measure_one_switch(const test::TempFolder& folder) {
     const SwitchProcess one(folder, "one", switch_yaml(folder, 0, "tcp://127.0.0.1:0", 18, 2, 16, 16));
     print_figure(kBench, "idle_switch_256_lds_mb", "MB", {metrics::resident_bytes(one.pid()) / kMebibyte});
     std::vector<double> round_trips;
+    std::vector<double> bare;
+    std::vector<double> ratios;
     std::vector<double> rates;
+    const Echo echo;
     for (int i = 0; i < kRuns; ++i) {
+        bare.push_back(echo.round_trip());
         asio::io_context io(1);
         auto client = client_of(io, one.address(), 1);
         round_trips.push_back(round_trip(io, *client));
+        ratios.push_back(round_trips.back() / bare.back());
         client = client_of(io, one.address(), kInFlight);
         rates.push_back(commands_per_second(io, *client));
     }
     print_figure(kBench, "round_trip_p50_us", "us", round_trips);
+    print_figure(kBench, "bare_tcp_p50_us", "us", bare);
+    print_figure(kBench, "round_trip_over_bare_tcp", "ratio", ratios);
     print_figure(kBench, "commands_per_second", "1/s", rates);
 }
 

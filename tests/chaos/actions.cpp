@@ -19,7 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array kHostFaults{"reboot",          "agent-dies",          "silence",
                                  "refuses-online",  "refuses-offline",     "late-reports",
-                                 "lies-about-size", "reports-for-another", "link-down"};
+                                 "lies-about-size", "reports-for-another", "link-down",
+                                 "refuses-capacity"};
 
 class Chaos {
   public:

@@ -33,8 +33,10 @@ void check_sum(World& world, const json::value& part, const std::string& what) {
         world.wrong(fmt::format("{} does not add up: {}", what, json::serialize(part)));
 }
 
-// Everything is free, every switch answers, and the fleet has nothing either.
+// Everything has ended and is free, every switch answers, and the fleet has nothing either.
 bool is_settled(World& world) {
+    for (const json::value& one : world.compositions())
+        if (!is_end(text(one, "state"))) return false;
     const RestAnswer pool = world.ask("GET", "/v1/pool");
     if (pool.status != 200 || number(pool.json, "capacity") != world.capacity()) return false;
     if (number(pool.json, "free") != world.capacity() || number(pool.json, "stranded") != 0) return false;

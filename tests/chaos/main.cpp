@@ -63,6 +63,9 @@ int main(int argc, char** argv) {
     app.add_option("--switches", options.switches, "Emulated switches")
         ->check(CLI::Range(1, 100))
         ->capture_default_str();
+    app.add_option("--kind", options.kind, "Of the devices: mld or dcd")
+        ->check(CLI::IsMember({"mld", "dcd"}))
+        ->capture_default_str();
     app.add_flag(
         "--secured", options.secured,
         "With TLS, agents' certificates and tokens, which are renewed, revoked and mixed up meanwhile");

@@ -38,7 +38,7 @@ World::World(const ChaosOptions& options)
                        .devices = kChaosDevices,
                        .options = {"--seed=" + std::to_string(options.seed), "--online-delay=exp:5ms",
                                    "--offline-delay=0ms..20ms", "--report-delay=0ms..5ms", "--bind-time=1ms",
-                                   "--erase-time=2ms"}};
+                                   "--erase-time=2ms", "--kind=" + options.kind}};
     fleet_.emplace(start_fleet(folder_, secured_ ? secured_->fleet(std::move(fleet)) : fleet));
     start_manager();
 }

@@ -26,7 +26,8 @@ struct ChaosOptions {
     std::chrono::seconds time{40};
     int hosts = 24;
     int switches = 3;
-    bool secured = false;  // TLS, agents known by their certificates, clients by a token
+    std::string kind = "mld";  // of devices, or "dcd"
+    bool secured = false;      // TLS, agents known by their certificates, clients by a token
 };
 
 // What a client was told it has, and what it did with it.

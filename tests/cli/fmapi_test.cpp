@@ -8,8 +8,9 @@
 
 #include "cli/fmapi/arguments.h"
 #include "common/base/hex.h"
-#include "common/fmapi/capture/pcap.h"
+#include "common/fmapi/capture/pcap_writer.h"
 #include "common/fmapi/mctp.h"
+#include "common/fmapi/mctp_control.h"
 #include "common/json/write.h"
 #include "tests/cli/scripted_manager.h"
 #include "tests/cxl-emul/switch/test_switch.h"
@@ -115,7 +116,7 @@ TEST_F(Fmapi, DecodesCapturesAndText) {
     const std::string file = switch_.folder() + "/session.pcap";
     const auto request = fmapi::make_request(fmapi::Opcode::kUnbindVppb, 4, *parse_hex("010202"));
     const auto response = fmapi::make_response(request, fmapi::ReturnCode::kBusy);
-    auto writer = fmapi::PcapWriter::create(file);
+    auto writer = fmapi::PcapWriter::open(file);
     ASSERT_TRUE(writer);
     const auto write = [&](fmapi::Sender sender, const fmapi::Message& message) {
         ASSERT_TRUE(writer->write(1, sender, fmapi::to_packets({.route = {}, .message = message})));
@@ -136,6 +137,37 @@ TEST_F(Fmapi, DecodesCapturesAndText) {
     EXPECT_THAT(memtide("", {"fmapi", "decode", "--text", text}).standard_output,
                 StartsWith("1 request Unbind vPPB (5202h) tag 4\n"));
     EXPECT_EQ(memtide("", {"fmapi", "decode", text}).exit.code, 1) << "no pcap";
+}
+
+TEST_F(Fmapi, CapturesItsSessionsBehindEachOther) {
+    const std::string file = switch_.folder() + "/session.pcap";
+    EXPECT_EQ(fmapi({"--pcap", file, "identify"}).exit.code, 0);
+    EXPECT_EQ(fmapi({"--pcap", file, "--dialect", "spec", "--port", "2", "get-ld-info"}).exit.code, 0);
+    const auto output = memtide("", {"fmapi", "decode", file});
+    EXPECT_EQ(output.exit.code, 0) << output.standard_error;
+    EXPECT_THAT(output.standard_output, HasSubstr("request Identify (0001h)"));
+    EXPECT_THAT(output.standard_output, HasSubstr("response Tunnel Management Command (5300h)"));
+    EXPECT_THAT(output.standard_output, HasSubstr("ld_count"));
+    const auto told = memtide("", {"fmapi", "decode", "--dialect", "framed", file});
+    EXPECT_EQ(told.exit.code, 1) << "it is not";
+    EXPECT_THAT(told.standard_output, HasSubstr("stream of frames: "));
+
+    const auto nowhere = fmapi({"--pcap", "/nowhere/x.pcap", "identify"});
+    EXPECT_EQ(nowhere.exit.code, 1);
+    EXPECT_THAT(nowhere.standard_error, HasSubstr("--pcap: write to /nowhere/x.pcap: "));
+    std::ofstream(file) << "something else";
+    EXPECT_THAT(complaint(fmapi({"--pcap", file, "identify"})), HasSubstr("something else than a capture"));
+}
+
+TEST_F(Fmapi, ControlMessagesOfMctpAreShownAsWhatTheyAre) {
+    const std::string file = switch_.folder() + "/control.pcap";
+    auto writer = fmapi::PcapWriter::open(file);
+    ASSERT_TRUE(writer);
+    fmapi::MctpMessage control;
+    control.type = fmapi::MctpType::kControl;
+    control.message.payload = fmapi::set_endpoint_id_request(0, 9);
+    ASSERT_TRUE(writer->write(1, fmapi::Sender::kManager, fmapi::to_packets(control)));
+    EXPECT_THAT(memtide("", {"fmapi", "decode", file}).standard_output, HasSubstr(" MCTP control 80010009"));
 }
 
 std::string fields(const Words& words) {

@@ -4,6 +4,7 @@
 
 #include "tests/integration/daemons.h"
 #include "tests/integration/eventually.h"
+#include "tests/integration/rest_client.h"
 
 namespace memtide::test {
 namespace {
@@ -71,6 +72,20 @@ TEST_F(FaultCommand, WhatCannotHappenIsRefusedByTheSwitch) {
     EXPECT_EQ(kind.code, 2);
     EXPECT_THAT(kind.err, HasSubstr("did you mean \"link-down\"?"));
     EXPECT_THAT(fault({"inject", "silence", "for"}).err, HasSubstr("\"for\" is no KEY=VALUE"));
+}
+
+// On the same control interface.
+TEST_F(FaultCommand, VirtualSwitchesAndBandwidthAreChangedWithoutHostsToo) {
+    start();
+    RestClient control(control_);
+    const std::string at = "/v1/switches/switch0";
+    EXPECT_EQ(control.call("PUT", at + "/vcss/0?vppbs=6").status, 204U);
+    EXPECT_EQ(control.call("PUT", at + "/vcss/0?vppbs=0").status, 422U);
+    EXPECT_EQ(control.call("PUT", at + "/vcss/0?vppbs=7&enabled=false").status, 422U);
+    EXPECT_EQ(control.call("DELETE", at + "/vcss/77").status, 404U);
+    EXPECT_EQ(control.call("PUT", at + "/devices/mld0/lds/0?demand=4GiB").status, 204U);
+    EXPECT_THAT(control.get(at + "/devices/mld0/bandwidth").body, HasSubstr("\"demand\":4294967296"));
+    EXPECT_EQ(control.get("/v1/switches/switch7/devices/mld0/bandwidth").status, 404U);
 }
 
 TEST_F(FaultCommand, WithoutASwitchItSaysWhereNobodyIs) {

@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/fmapi/mctp.h"
+#include "common/fmapi/wire_format.h"
 
 namespace memtide::fmapi {
 
@@ -29,13 +30,20 @@ struct Capture {
     std::size_t missing_bytes = 0;  // of TCP streams, behind a gap that the capture has
 };
 
-// Reads a pcap or pcapng file: MCTP packets, or TCP connections that carry them. With `tcp_port` only
-// connections from or to that port. kInvalidArgument when nothing of it is MCTP.
-Result<Capture> read_capture_file(const std::string& path,
-                                  std::optional<std::uint16_t> tcp_port = std::nullopt);
+struct CaptureOptions {
+    std::optional<std::uint16_t> tcp_port = {};  // only connections from or to it
+    // How all of it is written; otherwise each connection says it by what makes sense, and MCTP packets and
+    // text are as the specification has them.
+    std::optional<WireFormat> format = {};
+};
+
+// Reads a pcap or pcapng file: MCTP packets, or TCP connections that carry them or frames (Framing).
+// kInvalidArgument when nothing of it is the FM API.
+Result<Capture> read_capture_file(const std::string& path, const CaptureOptions& options = {});
 
 // Reads hexadecimal text: MCTP packets, or CCI messages, one behind the other; a message may have its MCTP
-// message type before it. "#" begins a comment.
-Result<Capture> read_capture_text(std::string_view text);
+// message type before it. With a format: what a stream of it is. "#" begins a comment.
+Result<Capture> read_capture_text(std::string_view text,
+                                  const std::optional<WireFormat>& format = std::nullopt);
 
 }  // namespace memtide::fmapi

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -153,7 +154,7 @@ struct DcExtent {
 
 struct GetDcRegionExtentListsRequest {
     std::uint16_t host = 0;
-    std::uint32_t extents = 0;  // how many at most; 0: only how many there are
+    std::uint32_t extents = std::numeric_limits<std::uint32_t>::max();  // how many at most; 0: only the total
     std::uint32_t first = 0;
 
     static constexpr std::string_view kName = "Get DC Region Extent Lists request";
@@ -253,7 +254,7 @@ struct DcReferenceRequest {
 
 struct DynamicCapacityListTagsRequest {
     std::uint32_t first = 0;
-    std::uint32_t limit = 0;  // 0: only how many there are
+    std::uint32_t limit = std::numeric_limits<std::uint32_t>::max();  // 0: only how many there are
 
     static constexpr std::string_view kName = "Dynamic Capacity List Tags request";
     static constexpr std::size_t kWireSize = 8;

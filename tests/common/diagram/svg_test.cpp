@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/diagram/layout.h"
 #include "common/diagram/palette.h"
 #include "tests/common/diagram/fabrics.h"
 
@@ -84,6 +85,25 @@ TEST(DiagramSvg, NetworkIsALineBetweenItsHosts) {
     EXPECT_THAT(svg, HasSubstr("rdma0 (RDMA)"));
     EXPECT_THAT(svg, HasSubstr("rdma1 (RDMA)"));
     EXPECT_THAT(svg, Not(HasSubstr("lost")));
+}
+
+TEST(DiagramSvg, ASwitchBelowAnotherHangsOnItsCable) {
+    Fabric fabric = test::fabric_of(1, 2);
+    fabric.switches[0].ports.push_back({.id = 7, .host = {}, .device = {}, .below = "switch1"});
+    const Layout layout = lay_out(fabric);
+    EXPECT_GT(layout.switches[1].box.y, layout.switches[0].box.bottom());
+    EXPECT_GT(layout.devices[0].box.y, layout.switches[1].box.bottom());
+    const std::string svg = to_svg(fabric);
+    EXPECT_NO_THROW(parsed(svg));
+    EXPECT_THAT(svg, HasSubstr("port 7: switch1"));
+}
+
+TEST(DiagramSvg, SwitchesThatAreBelowEachOtherAreDrawnAllTheSame) {
+    Fabric fabric = test::fabric_of(1, 2);
+    fabric.switches[0].ports.push_back({.id = 7, .host = {}, .device = {}, .below = "switch1"});
+    fabric.switches[1].ports.push_back({.id = 7, .host = {}, .device = {}, .below = "switch0"});
+    fabric.switches[1].ports.push_back({.id = 8, .host = {}, .device = {}, .below = "nowhere"});
+    EXPECT_NO_THROW(parsed(to_svg(fabric)));
 }
 
 TEST(DiagramSvg, HostsOfAFewRacksAllHaveColoursOfTheirOwn) {

@@ -1,17 +1,24 @@
 // Captures: written and read back, cut out of TCP, typed as text.
 #include "common/fmapi/capture/capture.h"
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/hex.h"
-#include "common/fmapi/capture/pcap.h"
+#include "common/fmapi/capture/pcap_writer.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "common/fmapi/capture/tcp_streams.h"
+#include "common/fmapi/commands.h"
+#include "common/fmapi/dialect.h"
 #include "tests/common/fmapi/hex.h"
 
 namespace memtide::fmapi {
@@ -35,7 +42,7 @@ std::vector<std::byte> answered() {
 }
 
 TEST_F(Captures, AreReadAsTheyWereWritten) {
-    auto writer = PcapWriter::create(path_);
+    auto writer = PcapWriter::open(path_);
     ASSERT_TRUE(writer) << writer.error().message;
     const auto time =
         std::chrono::system_clock::time_point(std::chrono::nanoseconds(1'700'000'000'123'456'789));
@@ -51,13 +58,13 @@ TEST_F(Captures, AreReadAsTheyWereWritten) {
     EXPECT_EQ(capture->messages[1].answers, 0U);
     EXPECT_EQ(capture->messages[1].type, MctpType::kFmApi);
     EXPECT_EQ(capture->messages[1].source, "10.0.0.2:2650");
-    EXPECT_TRUE(read_capture_file(path_, PcapWriter::kSwitchPort));
-    EXPECT_THAT(read_capture_file(path_, 80).error().message,
+    EXPECT_TRUE(read_capture_file(path_, {.tcp_port = PcapWriter::kSwitchPort}));
+    EXPECT_THAT(read_capture_file(path_, {.tcp_port = 80}).error().message,
                 HasSubstr("none of its 4 packets carries MCTP on port 80"));
 }
 
 TEST_F(Captures, KeepConnectionsApart) {
-    auto writer = PcapWriter::create(path_);
+    auto writer = PcapWriter::open(path_);
     ASSERT_TRUE(writer);
     const auto packets = answered();
     for (std::size_t half = 0; half < 2; ++half)
@@ -69,6 +76,160 @@ TEST_F(Captures, KeepConnectionsApart) {
     ASSERT_EQ(capture->messages.size(), 2U);
     EXPECT_EQ(capture->messages[0].destination, "10.0.0.1:40000");
     EXPECT_EQ(capture->messages[1].destination, "10.0.0.1:40001");
+}
+
+TEST_F(Captures, GoOnBehindWhatIsThereAndAreForTheirOwnerOnly) {
+    for (std::uint8_t tag = 1; tag <= 3; ++tag) {
+        const auto file = SessionCapture::open(path_);
+        ASSERT_TRUE(file) << file.error().message;
+        StreamTap tap = (*file)->of_switch("switch0").connection();
+        Message request = kRequest;
+        request.tag = tag;
+        tap.write(Sender::kManager, to_packets({.route = {}, .message = request}));
+        if (tag == 2) std::ofstream(path_, std::ios::app) << "half a packet";  // as of a machine that died
+    }
+    struct stat status{};
+    ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0600U);
+    const auto capture = read_capture_file(path_);
+    ASSERT_TRUE(capture) << capture.error().message;
+    ASSERT_EQ(capture->messages.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(capture->messages[i].message->tag, i + 1);
+        EXPECT_EQ(capture->messages[i].destination, "10.0.0.2:2650");
+        for (std::size_t j = 0; j < i; ++j)
+            EXPECT_NE(capture->messages[i].source, capture->messages[j].source) << "another connection";
+    }
+}
+
+TEST_F(Captures, GiveEachSwitchAnAddress) {
+    {
+        const auto file = SessionCapture::open(path_);
+        ASSERT_TRUE(file);
+        StreamTap first = (*file)->of_switch("switch0").connection();
+        StreamTap second = (*file)->of_switch("switch1").connection();
+        second.write(Sender::kManager, asked());
+        first.write(Sender::kManager, asked());
+        second.write(Sender::kSwitch, answered());
+    }
+    const auto capture = read_capture_file(path_);
+    ASSERT_TRUE(capture) << capture.error().message;
+    ASSERT_EQ(capture->messages.size(), 3U);
+    EXPECT_EQ(capture->messages[0].destination, "10.0.0.3:2650");
+    EXPECT_EQ(capture->messages[1].destination, "10.0.0.2:2650");
+    EXPECT_EQ(capture->messages[2].answers, 0U);
+    EXPECT_EQ(PcapWriter::address_of_switch(300), "10.0.1.46:2650");
+}
+
+TEST_F(Captures, OverwriteNothingElse) {
+    std::ofstream(path_) << "somebody's only copy of something";
+    const auto refused = PcapWriter::open(path_);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(refused.error().message, HasSubstr(path_));
+    EXPECT_FALSE(PcapWriter::open("/nowhere/x.pcap"));
+    EXPECT_FALSE(PcapWriter::open("/tmp"));
+    EXPECT_EQ(PcapWriter::open("/dev/full").error().code, ErrorCode::kExhausted);
+}
+
+// What a file size limit does is what a full disk does.
+TEST_F(Captures, OfAFullDiskEndAndStayReadable) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const auto file = SessionCapture::open(path_);
+    ASSERT_TRUE(file);
+    StreamTap tap = (*file)->of_switch("switch0").connection();
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    rlimit limit = before;
+    limit.rlim_cur = 4000;
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    for (int i = 0; i < 100; ++i) tap.write(Sender::kManager, asked());
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    tap.write(Sender::kManager, asked());  // it has ended: a gap would be worse
+    const auto capture = read_capture_file(path_);
+    ASSERT_TRUE(capture) << capture.error().message;
+    EXPECT_EQ(capture->messages.size(), (4000U - 24 - 2 * 56) / (56 + 68));
+    EXPECT_EQ(capture->missing_bytes, 0U);
+}
+
+TEST_F(Captures, IntoAPipeNeverWaitForItsReader) {
+    std::signal(SIGPIPE, SIG_IGN);
+    ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+    EXPECT_THAT(PcapWriter::open(path_).error().message, HasSubstr("nobody reads this pipe"));
+    int reader = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+    auto slow = PcapWriter::open(path_);
+    ASSERT_TRUE(slow) << slow.error().message;
+    Result<> written;
+    while (written) written = slow->write(1, Sender::kManager, std::vector<std::byte>(10'000));
+    EXPECT_THAT(written.error().message, HasSubstr("its reader is too slow"));
+    ::close(reader);
+    reader = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+    const auto gone = SessionCapture::open(path_);
+    ASSERT_TRUE(gone);
+    ::close(reader);
+    StreamTap tap = (*gone)->of_switch("switch0").connection();
+    tap.write(Sender::kManager, asked());
+}
+
+// Whatever is spoken, the same is read.
+TEST_F(Captures, TellTheirFramingAndHeadersByThemselves) {
+    const Message large = make_request(Opcode::kAddDynamicCapacityResponse, 6, Payload(200));
+    const Message inner = make_request(Opcode::kIdentify, 9);
+    const Message tunnel = make_request(Opcode::kTunnelManagementCommand, 7,
+                                        encode(TunnelRequest{.id = 2, .command = encode_message(inner)}));
+    for (const Dialect& dialect : dialects()) {
+        std::filesystem::remove(path_);
+        {
+            auto writer = PcapWriter::open(path_);
+            ASSERT_TRUE(writer);
+            for (const Message& request : {kRequest, large, tunnel}) {
+                Message response = request.tag == 5 ? kResponse : make_response(request, ReturnCode::kBusy);
+                response.background = request.tag == 6;
+                if (dialect.opcode_zero_in_responses) response.opcode = Opcode{};
+                const MctpRoute route{.tag = 1};
+                ASSERT_TRUE(writer->write(1, Sender::kManager,
+                                          to_packets({.route = route, .message = request}, dialect.wire)));
+                ASSERT_TRUE(writer->write(
+                    1, Sender::kSwitch,
+                    to_packets({.route = reply_route(route), .message = response}, dialect.wire)));
+            }
+        }
+        for (const auto& format : {std::optional<WireFormat>(), std::optional(dialect.wire)}) {
+            const auto capture = read_capture_file(path_, {.format = format});
+            ASSERT_TRUE(capture) << dialect.name << ": " << capture.error().message;
+            ASSERT_EQ(capture->messages.size(), 6U) << dialect.name;
+            EXPECT_EQ(capture->messages[0].message, kRequest) << dialect.name;
+            EXPECT_EQ(capture->messages[1].message->payload, kResponse.payload) << dialect.name;
+            EXPECT_EQ(capture->messages[2].message, large) << dialect.name;
+            EXPECT_TRUE(capture->messages[3].message->background) << dialect.name;
+            EXPECT_EQ(capture->messages[4].message, tunnel) << dialect.name;
+            EXPECT_EQ(capture->messages[5].answers, 4U) << dialect.name;
+        }
+    }
+}
+
+TEST_F(Captures, OfConnectionsThatSpeakDifferentlyAreReadTogether) {
+    {
+        auto writer = PcapWriter::open(path_);
+        ASSERT_TRUE(writer);
+        std::uint64_t connection = 0;
+        for (const char* const name : {"spec", "framed"}) {
+            const WireFormat wire = find_dialect(name)->wire;
+            ++connection;
+            ASSERT_TRUE(writer->write(connection, Sender::kManager,
+                                      to_packets({.route = {}, .message = kRequest}, wire)));
+            ASSERT_TRUE(writer->write(connection, Sender::kSwitch,
+                                      to_packets({.route = {}, .message = kResponse}, wire)));
+        }
+    }
+    const auto capture = read_capture_file(path_);
+    ASSERT_TRUE(capture);
+    ASSERT_EQ(capture->messages.size(), 4U);
+    EXPECT_EQ(capture->messages[1].answers, 0U);
+    EXPECT_EQ(capture->messages[3].answers, 2U);
+    const auto forced = read_capture_file(path_, {.format = WireFormat()});
+    ASSERT_TRUE(forced);
+    EXPECT_FALSE(forced->messages[2].error.empty()) << "frames are no packets";
 }
 
 // Link type 291: a packet may be as long as its message.
@@ -131,8 +292,9 @@ TEST_F(Captures, ThatAreNoneOrEndEarlyAreRefusedByName) {
     EXPECT_THAT(read_capture_file("/nowhere/x.pcap").error().message, HasSubstr("/nowhere/x.pcap"));
     std::ofstream(path_) << "hello, this is no capture at all";
     EXPECT_THAT(read_capture_file(path_).error().message, HasSubstr(path_ + " is not a capture"));
+    std::filesystem::remove(path_);
     {
-        auto writer = PcapWriter::create(path_);
+        auto writer = PcapWriter::open(path_);
         ASSERT_TRUE(writer->write(1, Sender::kManager, asked()));
     }
     std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 3);
@@ -211,6 +373,15 @@ TEST(CaptureText, IsPacketsOrMessages) {
     ASSERT_EQ(both->messages.size(), 2U);
     EXPECT_EQ(both->messages[1].answers, 0U);
     EXPECT_EQ(both->messages[1].type, MctpType::kFmApi);
+}
+
+TEST(CaptureText, IsReadAsTheDialectWritesItThatIsNamed) {
+    const WireFormat wire = find_dialect("framed-big-endian")->wire;
+    const auto capture =
+        read_capture_text(to_hex(to_packets({.route = {}, .message = kRequest}, wire)), wire);
+    ASSERT_TRUE(capture) << capture.error().message;
+    ASSERT_EQ(capture->messages.size(), 1U);
+    EXPECT_EQ(capture->messages[0].message, kRequest);
 }
 
 TEST(CaptureText, MistakesAreSaid) {

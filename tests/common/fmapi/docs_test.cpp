@@ -1,10 +1,7 @@
 // docs/fm-api.md and docs/fm-api-payloads.md say what the descriptions of the commands say. With
 // MEMTIDE_WRITE_DOCS=1 in the environment they are written instead of compared: what people wrote into the
 // last columns of the table is kept.
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -15,26 +12,18 @@
 #include <gtest/gtest.h>
 
 #include "common/fmapi/commands.h"
+#include "tests/common/fmapi/generated.h"
 
 namespace memtide::fmapi {
 namespace {
 
-const std::filesystem::path kSource = MEMTIDE_SOURCE_DIR;
 constexpr std::string_view kBegin = "<!-- commands: generated, see add-a-command.md -->\n";
 constexpr std::string_view kEnd = "<!-- commands: end -->\n";
 constexpr std::size_t kKeptColumns = 3;  // client, emulated switch, tests
 
-std::string contents(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void expect_or_write(const std::filesystem::path& path, const std::string& right) {
-    if (std::getenv("MEMTIDE_WRITE_DOCS") != nullptr)
-        std::ofstream(path) << right;
-    else
-        EXPECT_EQ(contents(path), right) << "MEMTIDE_WRITE_DOCS=1 build/bin/memtide_fmapi_test writes it";
-}
+using test::contents;
+using test::expect_or_write;
+using test::kSource;
 
 bool is_nested(const FieldDescription& row) { return row.name.find("[].") != std::string::npos; }
 

@@ -48,6 +48,23 @@ TEST(FleetPlan, NoTwoLogicalDevicesShareASerialNumber) {
                 EXPECT_TRUE(serials.insert(device.ld_serial(ld).value).second);
 }
 
+TEST(FleetPlan, ADynamicCapacityDeviceHasAsMuchForEachOfItsHosts) {
+    FleetOptions options = fleet_of(4);
+    options.kind = DeviceKind::kDcd;
+    options.lds = 4;
+    options.ld_size = gibibytes(1);
+    const auto topology = plan_fleet(options);
+    ASSERT_TRUE(topology.has_value());
+    const DeviceConfig& device = topology->switches[0].devices.at(0);
+    EXPECT_EQ(device.size, gibibytes(4));
+    ASSERT_EQ(device.regions.size(), 1U);
+    EXPECT_EQ(device.regions[0].size, gibibytes(4));
+    EXPECT_EQ(device.lds, std::vector<Bytes>(4));
+    options.heads = 2;
+    options.switches = 2;
+    EXPECT_FALSE(plan_fleet(options).has_value());
+}
+
 TEST(FleetPlan, SwitchesListenOnPortsInARow) {
     FleetOptions options = fleet_of(3, 3);
     options.listen = "tcp://127.0.0.1:2650";

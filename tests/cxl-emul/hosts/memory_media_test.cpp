@@ -57,5 +57,17 @@ TEST(MemoryMedia, AnIgnoredEraseSucceedsAndLeavesEverything) {
     EXPECT_FALSE(media.first_written({}, gibibytes(1)).has_value());
 }
 
+TEST(MemoryMedia, SaysWhoHoldsWhatSomebodyElseIsToHold) {
+    MemoryMedia media("dev", gibibytes(1));
+    const HostId one("one");
+    const HostId two("two");
+    EXPECT_FALSE(media.hold({0, 4096}, one).has_value());
+    EXPECT_FALSE(media.hold({2048, 4096}, one).has_value()) << "its own";
+    EXPECT_FALSE(media.hold({4096, 8192}, two).has_value());
+    EXPECT_EQ(media.hold({4000, 4096}, two), one);
+    media.let_go({0, 4096}, one);
+    EXPECT_EQ(media.hold({0, 8192}, one), two);
+}
+
 }  // namespace
 }  // namespace memtide::emul

@@ -36,6 +36,24 @@ class HostsProgram : public testing::Test {
         return {std::istreambuf_iterator<char>(stream), {}};
     }
 
+    void run_topology(const std::string& topology, const std::string& ready, std::size_t hosts) {
+        process::Command one =
+            command({"--topology", MEMTIDE_CONFIG "/topologies/" + topology, "--listen",
+                     "unix://" + folder_.path(), "--manager", "unix:" + file("manager.sock"), "--state",
+                     file("state.db"), "--write-config", file("fm.yaml")});
+        one.standard_output = process::Stream::file(file("out"), false);
+        auto child = process::Child::spawn(one);
+        ASSERT_TRUE(child.has_value());
+        for (int i = 0; i < 3000 && content("out").find("start the manager") == std::string::npos; ++i)
+            std::this_thread::sleep_for(10ms);
+        EXPECT_THAT(content("out"), HasSubstr(ready));
+        const auto config = fm::load_config(file("fm.yaml"));
+        ASSERT_TRUE(config.has_value()) << config.error().message;
+        EXPECT_EQ(config->manager.hosts.size(), hosts);
+        ASSERT_TRUE(child->terminate().has_value());
+        EXPECT_TRUE(child->wait_for(60s).has_value());
+    }
+
     TemporaryFolder folder_;
 };
 
@@ -53,7 +71,8 @@ TEST_F(HostsProgram, BadOptionsEndItWithCode2AndWhatIsWrong) {
         {{"--count", "99", "--switches", "99", "--heads", "99"}, "heads, not 99"},
         {{"--count", "4", "--switches", "3", "--heads", "2"}, "3 switches are no multiple of 2 heads"},
         {{"--count", "1", "--colour", "red"}, "--colour"},
-        {{"--count", "1", "--kind", "dcd"}, "--kind"},
+        {{"--count", "1", "--kind", "tape"}, "--kind"},
+        {{"--count", "2", "--switches", "2", "--heads", "2", "--kind", "dcd"}, "a DCD has one head"},
         {{"--count", "1", "--ld-size", "100MB"}, "--ld-size"},
         {{"--count", "1", "--online-delay", "fast"}, "--online-delay"},
         {{"--count", "1", "--bind-time", "1"}, "--bind-time"},
@@ -76,8 +95,8 @@ TEST_F(HostsProgram, BadOptionsEndItWithCode2AndWhatIsWrong) {
 TEST_F(HostsProgram, HelpNamesEveryFault) {
     const process::Output output = run({"--help"});
     EXPECT_EQ(output.exit.code, 0);
-    for (const std::string_view fault :
-         {"reboot", "silence", "refuses-offline", "reports-for-another", "wrong-certificate"})
+    for (const std::string_view fault : {"reboot", "silence", "refuses-offline", "reports-for-another",
+                                         "wrong-certificate", "refuses-capacity"})
         EXPECT_THAT(output.standard_output, HasSubstr(std::string(fault)));
 }
 
@@ -105,20 +124,11 @@ TEST_F(HostsProgram, WritesAConfigurationForTheManagerAndEndsAtASignal) {
 }
 
 TEST_F(HostsProgram, RunsTheHostsAndSwitchesOfATopologyFile) {
-    process::Command one = command({"--topology", MEMTIDE_CONFIG "/topologies/sparse-pod.yaml", "--listen",
-                                    "unix://" + folder_.path(), "--manager", "unix:" + file("manager.sock"),
-                                    "--state", file("state.db"), "--write-config", file("fm.yaml")});
-    one.standard_output = process::Stream::file(file("out"), false);
-    auto child = process::Child::spawn(one);
-    ASSERT_TRUE(child.has_value());
-    for (int i = 0; i < 3000 && content("out").find("start the manager") == std::string::npos; ++i)
-        std::this_thread::sleep_for(10ms);
-    EXPECT_THAT(content("out"), HasSubstr("8 hosts, 8 switches"));
-    const auto config = fm::load_config(file("fm.yaml"));
-    ASSERT_TRUE(config.has_value()) << config.error().message;
-    EXPECT_EQ(config->manager.hosts.size(), 8U);
-    ASSERT_TRUE(child->terminate().has_value());
-    EXPECT_TRUE(child->wait_for(60s).has_value());
+    run_topology("sparse-pod.yaml", "8 hosts, 8 switches", 8);
+}
+
+TEST_F(HostsProgram, RunsHostsWithADynamicCapacityDevice) {
+    run_topology("one-switch-one-dcd.yaml", "2 hosts, 1 switch", 2);
 }
 
 TEST_F(HostsProgram, APortThatIsTakenIsAnErrorThatNamesIt) {

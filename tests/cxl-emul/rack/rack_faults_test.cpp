@@ -127,6 +127,31 @@ TEST_F(RackFaults, NetworkCarriesRdmaBetweenTheHosts) {
     EXPECT_THAT(read.standard_output, HasSubstr("4096"));
 }
 
+// What the guest's own kernel makes of it: its driver reads the device's event log and its poison list.
+TEST_F(RackFaults, PoisonAndMediaErrorsReachTheGuestsDriver) {
+    ASSERT_NO_FATAL_FAILURE(be_up());
+    ASSERT_EQ(rack().rack("bind", {"host0", "0", "mld0:0"}).exit.code, 0);
+    ASSERT_TRUE(rack().wait_for("test -e /sys/bus/cxl/devices/mem0/trigger_poison_list"));
+    rack().shell("echo 1 > /sys/kernel/tracing/events/cxl/enable");
+    rack().inject({"media-error", "device=mld0", "severity=fatal", "offset=8192"});
+    EXPECT_TRUE(
+        rack().wait_for("grep -q 'cxl_general_media.*log=Fatal.*dpa=2000' /sys/kernel/tracing/trace"));
+    rack().inject({"poison", "device=mld0", "offset=4096", "length=128"});
+    EXPECT_TRUE(
+        rack().wait_for("echo 1 > /sys/bus/cxl/devices/mem0/trigger_poison_list; "
+                        "grep -q 'cxl_poison.*dpa=0x1000 dpa_length=0x80' /sys/kernel/tracing/trace"));
+}
+
+TEST_F(RackFaults, CardWhoseLinkIsDownIsGoneFromTheGuestAndComesBack) {
+    ASSERT_NO_FATAL_FAILURE(be_up());
+    ASSERT_TRUE(rack().wait_for("test -e /sys/bus/cxl/devices/mem0"));
+    rack().inject({"link-down", "device=mld0", "for=3s"});
+    EXPECT_TRUE(rack().wait_for("! test -e /sys/bus/cxl/devices/mem0"));
+    EXPECT_TRUE(rack().wait_for("test -e /sys/bus/cxl/devices/mem0"));
+    ASSERT_EQ(rack().rack("unbind", {"host0", "0"}).exit.code, 0);
+    EXPECT_TRUE(rack().wait_for("! test -e /sys/bus/cxl/devices/mem0"));
+}
+
 TEST_F(RackFaults, QemuThatDiesIsShownAndItsDevicesAreFreeForOthers) {
     ASSERT_NO_FATAL_FAILURE(be_up());
     ASSERT_EQ(rack().rack("bind", {"host1", "0", "mld0:0"}).exit.code, 0);

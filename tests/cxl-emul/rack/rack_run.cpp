@@ -115,6 +115,15 @@ std::string RackRun::shell(const std::string& script) {
     return text;
 }
 
+void RackRun::inject(std::vector<std::string> words) {
+    process::Command inject;
+    inject.argv = {MEMTIDE_CXL_EMUL, "fault", "inject", "--control", "unix:" + run_folder() + "/faults.sock"};
+    inject.argv.insert(inject.argv.end(), words.begin(), words.end());
+    const auto output = process::run(inject, kPatience);
+    ASSERT_TRUE(output) << output.error().message;
+    EXPECT_EQ(output->exit.code, 0) << output->standard_error;
+}
+
 boost::json::value RackRun::status() {
     const auto output = rack("status", {"--json"});
     EXPECT_EQ(output.exit.code, 0) << output.standard_error;

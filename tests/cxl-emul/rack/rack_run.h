@@ -34,6 +34,8 @@ class RackRun {
     process::Output exec(const std::string& host, std::vector<std::string> words, std::string input = {});
     // A shell command in host0 that must succeed; gives its output without the last line end.
     std::string shell(const std::string& script);
+    // Begins a fault of a rack that is up, in the words of `memtide-cxl-emul fault inject`.
+    void inject(std::vector<std::string> words);
     boost::json::value status();
     boost::json::value host_status(int host);
     // Polls a shell condition in host0; false when it has not come true after a minute.

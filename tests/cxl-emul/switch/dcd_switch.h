@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -50,9 +52,9 @@ inline fmapi::DcTag tag_of(std::uint8_t number) {
 // through the tunnel to their LDs.
 class DcdSwitch {
   public:
-    explicit DcdSwitch(const std::string& device = "")
+    explicit DcdSwitch(const std::string& device = "", std::shared_ptr<HotplugBackend> hotplug = no_hotplug())
         : topology_(parse_topology(dcd_topology(folder_.path(), device), "test.yaml").value()),
-          running_(SwitchThread::start(topology_, topology_.switches[0]).value()),
+          running_(SwitchThread::start(topology_, topology_.switches[0], std::move(hotplug)).value()),
           manager(running_.addresses().at(0)) {}
 
     [[nodiscard]] std::string media() const { return folder_.path() + "/memtide-test-dcd0.media"; }

@@ -1,8 +1,12 @@
+#include <memory>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cxl-emul/switch/commands.h"
 #include "tests/cxl-emul/switch/dcd_switch.h"
+#include "tests/cxl-emul/switch/fake_hotplug.h"
+#include "tests/integration/eventually.h"
 
 // A dynamic capacity device behind a switch: what a fabric manager and the hosts make of it, over the wire.
 namespace memtide::emul::test {
@@ -395,6 +399,29 @@ TEST(DynamicCapacityFault, OtherDevicesDoNotKnowTheCommands) {
               ReturnCode::kUnsupported);
 }
 
+TEST(DynamicCapacityHotplug, TheHostIsToldWhatItGotAndOfEachRecordWhileItIsBound) {
+    const auto hosts = std::make_shared<FakeHotplug>();
+    DcdSwitch dcd("", hosts);
+    const auto add = [&](std::uint16_t host) {
+        return dcd.add({.host = host, .region = 1, .length = kDcBlock});
+    };
+    ASSERT_EQ(add(0), ReturnCode::kSuccess);
+    EXPECT_THAT(hosts->interrupted(), IsEmpty());
+    ASSERT_EQ(dcd.manager.bind(0, 1, kDcdPort, 0), ReturnCode::kSuccess);
+    const HotplugDevice device = hosts->attached().at(0);
+    EXPECT_TRUE(device.dynamic);
+    EXPECT_EQ(device.size, Bytes());
+    EXPECT_EQ(device.serial.value, 0x201U);
+    const std::size_t before = hosts->interrupted().size();
+    ASSERT_EQ(add(0), ReturnCode::kSuccess);
+    ASSERT_EQ(add(1), ReturnCode::kSuccess);
+    EXPECT_TRUE(memtide::test::eventually([&] { return hosts->interrupted().size() > before; }));
+    for (const HotplugSlot& slot : hosts->interrupted()) {
+        EXPECT_EQ(slot.host.value, "host0");
+        EXPECT_EQ(slot.vppb, 1);
+    }
+}
+
 std::string complaint(const std::string& what, const std::string& by) {
     std::string text = dcd_topology("/media");
     text.replace(text.find(what), what.size(), by);
@@ -456,6 +483,35 @@ TEST(DynamicCapacity, AHostThatIsUnboundAtOnceLeavesNothingToTheNext) {
     unbind_at_once(model, {0, 0});
     EXPECT_EQ(tags(), 0U);
     EXPECT_FALSE(model.devices[0].lds[0].taken_by.has_value());
+}
+
+// A device that comes back with its state lost; what is being erased meanwhile is erased to its end.
+TEST(DynamicCapacityPower, NothingIsRememberedWithoutPower) {
+    const TemporaryFolder folder("/dev/shm");
+    const Topology topology = parse_topology(dcd_topology(folder.path()), "test.yaml").value();
+    const std::shared_ptr<Device> device = make_device(topology.switches[0].devices[0]);
+    DynamicCapacity& memory = device->dynamic->memory;
+    ASSERT_EQ(memory.add({.host = 0, .region = 1, .length = 2 * kDcBlock, .tag = tag_of(1)}, 9),
+              ReturnCode::kSuccess);
+    ASSERT_EQ(memory.respond(0, {{{kSharedBase, 2 * kDcBlock}}, 0}), ReturnCode::kSuccess);
+    ASSERT_EQ(memory.add({.host = 1, .region = 1, .length = kDcBlock, .tag = tag_of(2)}, 9),
+              ReturnCode::kSuccess);
+    device->dynamic->log_events();
+    const std::uint32_t generation = memory.generation(0);
+    const ByteRange erasing = memory.take_dirty().value();
+    reset(*device);
+
+    EXPECT_THAT(memory.accepted(0), IsEmpty());
+    EXPECT_NE(memory.generation(0), generation);
+    EXPECT_THAT(memory.offered(1), IsEmpty());
+    EXPECT_THAT(memory.tags(), IsEmpty());
+    EXPECT_EQ(device->dynamic->host_events[0].room(fmapi::EventLog::kDynamicCapacity),
+              EventLogs::kDynamicCapacityRecords);
+    EXPECT_EQ(memory.free_memory().size(), mebibytes(256).value);
+    EXPECT_FALSE(memory.take_dirty());
+    memory.erased(erasing, false);
+    reset(*device);
+    EXPECT_EQ(memory.take_dirty(), std::optional(erasing));
 }
 
 }  // namespace

@@ -33,6 +33,11 @@ class FakeHotplug final : public HotplugBackend {
         return detached_;
     }
 
+    std::vector<HotplugSlot> interrupted() {
+        const std::lock_guard lock(mutex_);
+        return interrupted_;
+    }
+
     boost::asio::awaitable<Result<>> attach(HotplugDevice device) override {
         {
             const std::lock_guard lock(mutex_);
@@ -46,6 +51,12 @@ class FakeHotplug final : public HotplugBackend {
             detached_.push_back(option);
         }
         co_return co_await pass_gate();
+    }
+
+    boost::asio::awaitable<void> interrupt(HotplugSlot slot) override {
+        const std::lock_guard lock(mutex_);
+        interrupted_.push_back(std::move(slot));
+        co_return;
     }
 
   private:
@@ -63,6 +74,7 @@ class FakeHotplug final : public HotplugBackend {
     Result<> result_;
     std::vector<HotplugDevice> attached_;
     std::vector<fmapi::UnbindOption> detached_;
+    std::vector<HotplugSlot> interrupted_;
 };
 
 // Opens the gate at the end of a test, so that the switch can stop.

@@ -59,7 +59,8 @@ fmapi::ReturnCode poll_until_ended(Status&& status) {
 
 }  // namespace
 
-Manager::Manager(const std::string& address) : fd_(connect_to(parse_endpoint(address).value())) {}
+Manager::Manager(const std::string& address, const fmapi::WireFormat& format)
+    : fd_(connect_to(parse_endpoint(address).value())), format_(format), assembler_(format) {}
 Manager::~Manager() { close(fd_); }
 
 void Manager::send(std::span<const std::byte> bytes) {
@@ -71,7 +72,7 @@ void Manager::send(std::span<const std::byte> bytes) {
 }
 
 void Manager::send(const fmapi::Message& request, fmapi::MctpType type) {
-    send(fmapi::to_packets({.route = {}, .type = type, .message = request}));
+    send(fmapi::to_packets({.route = {}, .type = type, .message = request}, format_));
 }
 
 std::optional<std::vector<std::byte>> Manager::read_some() {

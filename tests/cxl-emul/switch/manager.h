@@ -18,7 +18,8 @@ namespace memtide::emul::test {
 // deadline by throwing, which fails the test.
 class Manager {
   public:
-    explicit Manager(const std::string& address);  // "tcp://..." or "unix://..."
+    // "tcp://..." or "unix://..."
+    explicit Manager(const std::string& address, const fmapi::WireFormat& format = {});
     ~Manager();
     Manager(const Manager&) = delete;
     Manager& operator=(const Manager&) = delete;
@@ -72,6 +73,7 @@ class Manager {
 
     int fd_ = -1;
     std::uint8_t tag_ = 0;
+    fmapi::WireFormat format_;
     fmapi::PacketAssembler assembler_;
 };
 

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/fmapi/capture/capture.h"
+#include "common/fmapi/dialect.h"
 #include "tests/cxl-emul/switch/over_both_transports.h"
 
 extern char** environ;
@@ -125,6 +127,43 @@ TEST_F(SwitchProgram, SaysWhereItListensAndEndsCleanlyOnSigterm) {
     EXPECT_EQ(program.wait(), 0);
     EXPECT_TRUE(manager.is_dropped());
     EXPECT_NE(access((folder_.path() + "/switch0.sock").c_str(), F_OK), 0);
+}
+
+TEST_F(SwitchProgram, KilledItLeavesAReadableCaptureOfEveryFraming) {
+    for (const char* const dialect : {"spec", "true-length", "framed", "framed-big-endian"}) {
+        const std::string pcap = fmt::format("{}/{}.pcap", folder_.path(), dialect);
+        replace("serial: 0x5357", fmt::format("serial: 0x5357\n    dialect: {}", dialect));
+        Program program({"switch", file_, "--pcap", pcap});
+        {
+            Manager manager(program.addresses(2)[0], fmapi::find_dialect(dialect)->wire);
+            EXPECT_EQ(manager.get<fmapi::Identify>().serial, 0x5357U);
+            EXPECT_EQ(manager.bind(0, 0, kMldPort, 0), ReturnCode::kSuccess);
+        }
+        program.send(SIGKILL);
+        program.wait();
+        const auto capture = fmapi::read_capture_file(pcap);
+        ASSERT_TRUE(capture) << dialect << ": " << capture.error().message;
+        ASSERT_GE(capture->messages.size(), 4U) << dialect;
+        for (std::size_t i = 0; i < capture->messages.size(); ++i) {
+            const auto& [time, source, destination, type, message, answers, error] = capture->messages[i];
+            ASSERT_TRUE(message) << dialect << ": " << error;
+            EXPECT_EQ(message->is_response, i % 2 == 1);
+            if (i % 2 == 1) {
+                EXPECT_EQ(answers, i - 1);
+            }
+        }
+        EXPECT_EQ(capture->messages[0].message->opcode, fmapi::Opcode::kIdentify);
+        EXPECT_EQ(capture->messages[2].message->opcode, fmapi::Opcode::kBindVppb);
+    }
+}
+
+TEST_F(SwitchProgram, ACaptureThatCannotBeWrittenIsRefusedAtTheStart) {
+    Program program({"switch", file_, "--pcap", "/nowhere/x.pcap"});
+    EXPECT_EQ(program.wait(), 1);
+    EXPECT_THAT(program.err(), HasSubstr("--pcap: write to /nowhere/x.pcap: "));
+    Program hosts({"hosts", "--count", "1", "--pcap", "/nowhere/x.pcap"});
+    EXPECT_EQ(hosts.wait(), 1);
+    EXPECT_THAT(hosts.err(), HasSubstr("--pcap: write to /nowhere/x.pcap: "));
 }
 
 TEST_F(SwitchProgram, KilledItStartsAgainWithTheSameMedia) {

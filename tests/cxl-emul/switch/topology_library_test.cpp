@@ -1,6 +1,8 @@
 // The topologies in config/topologies: each loads without a word against it, and its switches run and answer.
 #include <bit>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <thread>
@@ -125,6 +127,22 @@ TEST(TopologyLibraryShapes, TwoPathsLeadEveryHostToTheSharedDeviceThroughBothSwi
         EXPECT_NE(config.device(DeviceId("mhd0")), nullptr);
         for (const HostConfig& host : paths.hosts) EXPECT_NE(config.vcs_of(host.name), nullptr);
     }
+}
+
+TEST(TopologyLibraryShapes, CascadeHasACableForEachHost) {
+    const Topology topology = topology_of("two-switches-cascaded");
+    for (const PortConfig& port : topology.switches[0].ports) {
+        if (!port.cascade) continue;
+        EXPECT_EQ(port.cascade->below, SwitchId("switch1"));
+        EXPECT_TRUE(topology.switches[1].port(port.cascade->upstream_port)->host);
+    }
+}
+
+TEST(TopologyLibraryShapes, EachIsInTheDocumentation) {
+    std::ifstream file(MEMTIDE_DOCS "/topologies.md");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    for (const std::string& one : library())
+        EXPECT_THAT(text, testing::HasSubstr("config/topologies/" + fs::path(one).filename().string()));
 }
 
 TEST(TopologyLibraryShapes, SixteenHostsAreFourAtEachSwitch) {

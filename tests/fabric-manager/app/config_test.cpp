@@ -31,6 +31,7 @@ TEST(ManagerConfig, ValuesAreRead) {
                                          "timing: {drain_deadline: 2s, command_timeout: 300ms}\n"
                                          "limits: {body: 64KiB, state: 8MiB}\n"
                                          "placement: {reserve: 12%}\n"
+                                         "capture: /tmp/session.pcap\n"
                                          "log_level: debug\n"
                                          "log: {format: json}\n",
                                      "x.yaml");
@@ -46,6 +47,7 @@ TEST(ManagerConfig, ValuesAreRead) {
     EXPECT_EQ(config->command_timeout, Milliseconds(300));
     EXPECT_EQ(config->http.body_bytes, 65536U);
     EXPECT_EQ(config->state_limit, mebibytes(8));
+    EXPECT_EQ(config->capture, "/tmp/session.pcap");
     EXPECT_EQ(config->log_level, log::Level::kDebug);
     EXPECT_EQ(config->log_format, log::Format::kJson);
 }
@@ -70,6 +72,7 @@ TEST(ManagerConfig, TheExampleIsGoodAndItsOptionalValuesAreTheDefaults) {
     const auto example = load_config(EXAMPLE_CONFIG);
     ASSERT_TRUE(example) << example.error().message;
     const AppConfig defaults;
+    EXPECT_EQ(example->capture, defaults.capture);
     EXPECT_EQ(example->manager.timing.drain_deadline, defaults.manager.timing.drain_deadline);
     EXPECT_EQ(example->manager.timing.exchange_deadline, defaults.manager.timing.exchange_deadline);
     EXPECT_EQ(example->manager.timing.switch_poll, defaults.manager.timing.switch_poll);

@@ -162,16 +162,18 @@ void FakeSwitch::finish(Operation& operation) {
     if (!becomes_bound) {
         one = fmapi::Vppb{};
         if (ld != nullptr) {
-            ld->stale = ld->stale || ld->online || ld->used;
+            // A dynamic capacity device erases what comes back to it.
+            ld->stale = !port(operation.port).dynamic && (ld->stale || ld->online || ld->used);
             ld->online = false;
             ld->used = false;
+            detach_dcd(*ld);
         }
         return;
     }
     one.binding = operation.ld == 0xffff ? fmapi::VppbBinding::kBoundPort : fmapi::VppbBinding::kBoundLd;
     one.port = operation.port;
     one.ld = static_cast<std::uint8_t>(operation.ld);
-    if (ld != nullptr) ld->dirty = true;  // the host can write from now on
+    if (ld != nullptr) ld->dirty = !port(operation.port).dynamic;  // the host can write from now on
 }
 
 Call<fmapi::BackgroundOperationStatusResponse> FakeSwitch::background_status(Target target) {
@@ -201,7 +203,8 @@ Call<fmapi::IdentifyResponse> FakeSwitch::identify(Target target) {
         const FakePort& one = port(*target.port);
         const FakeLd* ld = ld_at(*target.port, *target.ld);
         const bool elsewhere = one.heads > 1 && one.ld_map.at(*target.ld) != one.head;
-        if (ld == nullptr || ld->size == 0 || elsewhere) co_return std::unexpected(refused("no such LD"));
+        if (ld == nullptr || (ld->size == 0 && !one.dynamic) || elsewhere)
+            co_return std::unexpected(refused("no such LD"));
         answer.serial = ld->serial;
     } else if (target.port) {
         answer.serial = port(*target.port).serial;
@@ -336,7 +339,7 @@ Call<std::uint32_t> FakeSwitch::read_port_config(std::uint8_t, std::uint16_t) {
 
 std::optional<std::string> FakeSwitch::bind_fault(const fmapi::BindVppbRequest& request) {
     const FakeLd* ld = ld_at(request.port, request.ld);
-    if (ld == nullptr || ld->size == 0) return "no such LD";
+    if (ld == nullptr || (ld->size == 0 && !port(request.port).dynamic)) return "no such LD";
     if (vppb(request.vcs, request.vppb).binding != fmapi::VppbBinding::kUnbound)
         return "the vPPB is not unbound";
     for (std::uint8_t vcs = 0; vcs < vcss.size(); ++vcs)

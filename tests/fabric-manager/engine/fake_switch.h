@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "cxl-emul/switch/dynamic_capacity.h"
 #include "fabric-manager/fmapi/client.h"
 
 // A switch with its devices and hosts, without any wire: what the engine is tested against. It watches over
@@ -44,7 +46,10 @@ struct FakePort {
     // An LD never gets more than that, though the device says that it was done.
     std::optional<std::uint64_t> largest_ld{};
     fmapi::GetHealthInfoResponse health{};
-    bool fm_ld_knows_health = true;  // else only its LDs do
+    bool fm_ld_knows_health = true;                    // else only its LDs do
+    std::shared_ptr<emul::DynamicCapacity> dynamic{};  // of a dynamic capacity device
+    bool keeps_at_unbind = false;                      // what a host had accepted
+    bool tells_tags = true;                            // knows Dynamic Capacity List Tags
 };
 
 struct FakeVcs {
@@ -65,6 +70,14 @@ class FakeSwitch final : public FmApiClient {
     // Puts the memory of its LDs there, in the same units.
     void place_lds(std::uint8_t port, const std::vector<std::uint64_t>& offsets);
     void add_sld(std::uint8_t port, std::uint64_t units);
+    // A dynamic capacity device of so many hosts, with regions of these sizes in units of 256 MiB.
+    void add_dcd(std::uint8_t port, std::size_t hosts, std::vector<std::uint64_t> region_units,
+                 emul::DynamicCapacity::Limits limits = {});
+    // A host takes, or refuses, what it is offered behind that LD; gives all of it back.
+    void accept_capacity(FakeLd& ld, bool take = true);
+    void give_back_capacity(FakeLd& ld);
+    // After something of the device has changed.
+    static void settle_dcd(FakePort& port);
     void remove_device(std::uint8_t port);
     // Unplugs the device and plugs it in at an empty port, of this switch or of another one. Its memory stays
     // as it is.
@@ -127,6 +140,15 @@ class FakeSwitch final : public FmApiClient {
         std::uint8_t port, std::uint8_t first_ld, std::vector<fmapi::LdAllocation> allocations) override;
     Call<fmapi::GetMultiHeadedInfoResponse> multi_headed_info(std::uint8_t port) override;
     Call<fmapi::GetHeadInfoResponse> head_info(std::uint8_t port, std::uint8_t heads) override;
+    Call<fmapi::GetDcdInfoResponse> dcd_info(std::uint8_t port) override;
+    Call<std::vector<fmapi::DcRegionConfiguration>> dc_regions(std::uint8_t port,
+                                                               std::uint16_t host) override;
+    Call<std::vector<fmapi::DcExtent>> dc_extents(std::uint8_t port, std::uint16_t host) override;
+    Call<std::vector<fmapi::DcTagInformation>> dc_tags(std::uint8_t port) override;
+    Call<void> add_dynamic_capacity(std::uint8_t port,
+                                    fmapi::InitiateDynamicCapacityAddRequest request) override;
+    Call<void> release_dynamic_capacity(std::uint8_t port,
+                                        fmapi::InitiateDynamicCapacityReleaseRequest request) override;
     Call<fmapi::IdentifyMemoryDeviceResponse> identify_memory_device(Target target) override;
     Call<fmapi::GetHealthInfoResponse> health_info(Target target) override;
     Call<Completion> sanitize(Target target) override;
@@ -157,6 +179,8 @@ class FakeSwitch final : public FmApiClient {
     Completion begin(Operation& slot, Operation operation);
     void finish(Operation& operation);
     FakeLd* ld_at(std::uint8_t port, std::uint16_t ld);
+    void detach_dcd(const FakeLd& ld);
+    FakePort* dcd_of(const FakeLd& ld, std::size_t& host);
     void load(const std::string& path);
 
     boost::asio::any_io_executor executor_;

@@ -60,8 +60,12 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
                 lds.push_back(ld);
             else if (FakeLd* there = also ? also->visible(vcs, serial.value) : nullptr)
                 lds.push_back(there);
+        if (one.online && offers != Offers::kIgnored)
+            for (FakeLd* ld : lds) fabric.accept_capacity(*ld, offers == Offers::kTaken);
         if (lds.empty()) {
             seen.state = ObservedState::kAbsent;
+        } else if (one.online && std::ranges::any_of(lds, [](const FakeLd* ld) { return ld->size == 0; })) {
+            seen.state = ObservedState::kFound;
         } else if (one.online && lds.size() < one.serials.size()) {
             seen.state = ObservedState::kFound;
         } else if (one.online && new_memory != NewMemory::kOnlined &&
@@ -86,7 +90,10 @@ ObservedReport FakeAgent::act(FakeSwitch& fabric, const DesiredState& desired) {
             seen.state = ObservedState::kDraining;
             seen.holders = holders;
         } else {
-            for (FakeLd* ld : lds) ld->online = false;
+            for (FakeLd* ld : lds) {
+                ld->online = false;
+                if (gives_back) fabric.give_back_capacity(*ld);
+            }
             seen.state = ObservedState::kOffline;
         }
         report.regions.push_back(std::move(seen));

@@ -37,6 +37,9 @@ struct FakeAgent {
     std::vector<HostWindow> windows;
     // What it does with memory that it never had online: passes over it, or says that it cannot.
     enum class NewMemory { kOnlined, kIgnored, kRefused } new_memory = NewMemory::kOnlined;
+    // What it does with dynamic capacity that it is offered.
+    enum class Offers { kTaken, kIgnored, kRefused } offers = Offers::kTaken;
+    bool gives_back = true;            // when it takes memory offline
     bool knows_read_back = true;       // else it passes over that memory is to be verified
     std::string reboots_at_read_back;  // as this boot, once
     int reports = 0;

@@ -4,7 +4,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <set>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -16,6 +20,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "common/fmapi/capture/capture.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "cxl-emul/switch/switch.h"
 #include "fabric-manager/fmapi/client.h"
 #include "tests/fabric-manager/fmapi/peer.h"
@@ -60,6 +66,8 @@ class Speaking : public testing::Test {
         topology_ = emul::parse_topology(speaking(folder_, dialect, place), "test.yaml").value();
         switch_ = emul::Switch::open(io_.get_executor(), topology_, topology_.switches[0], emul::no_hotplug())
                       .value();
+        if (!switch_pcap_.empty())
+            switch_->capture(fmapi::SessionCapture::open(switch_pcap_).value()->of_switch("switch0"));
         switch_->start();
     }
     void stop_switch() {
@@ -118,6 +126,7 @@ class Speaking : public testing::Test {
     }
 
     std::string folder_ = (std::filesystem::temp_directory_path() / "memtide-dialect.XXXXXX").string();
+    std::string switch_pcap_;  // what the switch captures; empty: nothing
     emul::Topology topology_;
     asio::io_context io_;
     std::unique_ptr<emul::Switch> switch_;
@@ -144,6 +153,50 @@ TEST_P(InEveryDialect, AConfiguredClientWorks) {
     expect_works();
     EXPECT_EQ(client_->dialect().name, GetParam());
     EXPECT_FALSE(client_->dialect().detected);
+}
+
+// Who said what, and what was an answer to what.
+std::vector<std::tuple<std::string, fmapi::Message, std::optional<std::size_t>>> said_in(
+    const std::string& pcap) {
+    const auto capture = fmapi::read_capture_file(pcap);
+    EXPECT_TRUE(capture) << capture.error().message;
+    std::vector<std::tuple<std::string, fmapi::Message, std::optional<std::size_t>>> said;
+    if (!capture) return said;
+    EXPECT_EQ(capture->missing_bytes, 0U);
+    for (const fmapi::CapturedMessage& one : capture->messages) {
+        EXPECT_TRUE(one.message) << one.error;
+        if (one.message) said.emplace_back(one.source, *one.message, one.answers);
+    }
+    return said;
+}
+
+TEST_P(InEveryDialect, BothEndsCaptureTheSameAndItIsReadWithoutBeingToldHow) {
+    char folder[] = "/tmp/memtide-captures.XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    switch_pcap_ = fmt::format("{}/switch.pcap", folder);
+    const std::string client_pcap = fmt::format("{}/client.pcap", folder);
+    start_listening_switch(GetParam());
+    ClientOptions options = patient();
+    options.dialect = GetParam();
+    options.capture = fmapi::SessionCapture::open(client_pcap).value()->of_switch("switch0");
+    connect(std::move(options));
+    expect_works();
+    const auto by_client = said_in(client_pcap);
+    EXPECT_EQ(by_client, said_in(switch_pcap_));
+    std::set<fmapi::Opcode> asked;
+    std::size_t answers = 0;
+    for (const auto& [who, message, answers_to] : by_client) {
+        EXPECT_THAT(who, testing::AnyOf("10.0.0.1:40000", "10.0.0.2:2650"));
+        if (!message.is_response) asked.insert(message.opcode);
+        if (answers_to) ++answers;
+    }
+    for (const auto opcode :
+         {fmapi::Opcode::kIdentify, fmapi::Opcode::kIdentifySwitchDevice,
+          fmapi::Opcode::kTunnelManagementCommand, fmapi::Opcode::kBindVppb,
+          fmapi::Opcode::kBackgroundOperationStatus, fmapi::Opcode::kGetVirtualSwitchInfo})
+        EXPECT_TRUE(asked.contains(opcode)) << fmapi::to_string(opcode);
+    EXPECT_GE(answers, asked.size());
+    std::filesystem::remove_all(folder);
 }
 
 TEST_P(InEveryDialect, AClientThatIsNotToldFindsOut) {

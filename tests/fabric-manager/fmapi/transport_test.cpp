@@ -5,13 +5,17 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/cxl_mem.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/fmapi/capture/capture.h"
+#include "common/fmapi/capture/session_capture.h"
 #include "fabric-manager/fmapi/address.h"
+#include "fabric-manager/fmapi/captured_transport.h"
 #include "fabric-manager/fmapi/client.h"
 #include "fabric-manager/fmapi/device_transport.h"
 #include "fabric-manager/fmapi/session.h"
@@ -81,6 +85,33 @@ TEST_F(OverATransport, AKernelCommandGoesByItsNumber) {
     const auto answer = ask(Opcode::kGetHealthInfo);
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->payload, fmapi::Payload(18, std::byte{7}));
+}
+
+TEST_F(OverATransport, WithoutAStreamMessagesAreCapturedAsOnOne) {
+    const std::string pcap = fmt::format("/tmp/memtide-device-{}.pcap", ::getpid());
+    {
+        const auto file = fmapi::SessionCapture::open(pcap).value();
+        auto device =
+            make_device_transport(io_.get_executor(), "/dev/null", [](int, unsigned long, void* argument) {
+                static_cast<cxl_send_command*>(argument)->out.size = 0;
+                static_cast<cxl_send_command*>(argument)->retval =
+                    static_cast<std::uint32_t>(ReturnCode::kBusy);
+                return 0;
+            });
+        session_ = std::make_shared<Session>(
+            io_.get_executor(),
+            std::make_unique<CapturedTransport>(std::move(device), file->of_switch("mem0")),
+            ClientOptions{.address = "cxl:///dev/null", .dialect = std::string(kDetectDialect)});
+    }
+    const auto answer = ask(Opcode::kGetHealthInfo);
+    ASSERT_TRUE(answer) << answer.error().message;
+    const auto capture = fmapi::read_capture_file(pcap);
+    std::remove(pcap.c_str());
+    ASSERT_TRUE(capture) << capture.error().message;
+    ASSERT_EQ(capture->messages.size(), 2U);
+    EXPECT_EQ(capture->messages[0].message->opcode, Opcode::kGetHealthInfo);
+    EXPECT_EQ(capture->messages[1].message, *answer);
+    EXPECT_EQ(capture->messages[1].answers, 0U);
 }
 
 TEST_F(OverATransport, OtherCommandsGoRawWithRoomThatTheDeviceHas) {

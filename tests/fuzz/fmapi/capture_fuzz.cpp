@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "common/fmapi/capture/capture.h"
+#include "common/fmapi/capture/connections.h"
 #include "common/fmapi/capture/tcp_streams.h"
 #include "common/fmapi/text/command_text.h"
 #include "common/json/write.h"
@@ -33,20 +35,26 @@ void tell(const Capture& capture) {
 }
 
 // Packets of the length that a byte before each says, into one set of streams: no byte comes out that did not
-// go in.
+// go in. What the connections say is read in whatever format makes most sense of it.
 void try_packets(int link_type, std::span<const std::byte> bytes) {
     TcpStreams streams;
+    Connections connections;
     std::size_t in = 0;
     std::size_t out = 0;
+    std::size_t packet = 0;
     while (bytes.size() > 1) {
         const auto length = std::min(std::to_integer<std::size_t>(bytes.front()), bytes.size() - 1);
         if (const auto segment = tcp_segment(link_type, bytes.subspan(1, length))) {
             in += segment->payload.size();
             out += streams.add(*segment).size();
+            connections.add(packet++, *segment);
         }
         bytes = bytes.subspan(1 + length);
     }
     require(out + streams.waiting() <= in);
+    for (const CapturedConnection& connection : connections.all())
+        for (const StreamMessage& one : read_connection(connection, std::nullopt))
+            require(one.end < 2 && one.packet < packet);
 }
 
 // One stream in segments as a network may deliver them: out of order, again, overlapping. Each two bytes are

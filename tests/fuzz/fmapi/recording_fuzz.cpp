@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/fmapi/capture/capture.h"
-#include "common/fmapi/capture/pcap.h"
+#include "common/fmapi/capture/pcap_writer.h"
 
 using namespace memtide::fmapi;
 
@@ -46,7 +46,7 @@ void read_file(std::span<const std::byte> bytes, std::uint16_t port) {
     const MemoryFile file;
     file.set(bytes);
     for (const auto only : {std::optional<std::uint16_t>(), std::optional(port)}) {
-        const auto capture = read_capture_file(file.path(), only);
+        const auto capture = read_capture_file(file.path(), {.tcp_port = only});
         if (!capture) {
             require(capture.error().message.find(file.path()) != std::string::npos);
             continue;
@@ -61,7 +61,7 @@ void read_file(std::span<const std::byte> bytes, std::uint16_t port) {
 // Each message is said by the end that its kind makes it, over the connection that its tag says.
 void record(std::span<const std::byte> bytes) {
     const MemoryFile file;
-    auto writer = PcapWriter::create(file.path());
+    auto writer = PcapWriter::open(file.path());
     require(writer.has_value());
     std::vector<Message> said;
     while (const auto message = decode_message(bytes)) {
@@ -72,7 +72,8 @@ void record(std::span<const std::byte> bytes) {
         said.push_back(*message);
     }
     if (said.empty()) return;
-    const auto capture = read_capture_file(file.path(), PcapWriter::kSwitchPort);
+    const auto capture = read_capture_file(
+        file.path(), {.tcp_port = PcapWriter::kSwitchPort, .format = WireFormat()});
     require(capture && capture->messages.size() == said.size() && capture->missing_bytes == 0);
     for (std::size_t i = 0; i < said.size(); ++i) require(capture->messages[i].message == said[i]);
 }

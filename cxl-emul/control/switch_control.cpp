@@ -1,5 +1,6 @@
-#include "cxl-emul/hosts/switch_control.h"
+#include "cxl-emul/control/switch_control.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -44,6 +45,9 @@ Result<std::vector<VcsChange>> changes_of(std::uint8_t id, const http::Request& 
     const auto vppbs = request.query_value("vppbs");
     const auto enabled = request.query_value("enabled");
     std::vector<VcsChange> changes;
+    // Each of them may be refused, and then nothing is to have changed.
+    if (vppbs && enabled && !upstream)
+        return fail(ErrorCode::kInvalidArgument, "changes vppbs or enabled, one at a time");
     if (vppbs) {
         const auto count = number("vppbs", *vppbs);
         if (!count) return std::unexpected(count.error());
@@ -67,7 +71,7 @@ Result<std::vector<VcsChange>> changes_of(std::uint8_t id, const http::Request& 
     return changes;
 }
 
-Answer change_vcs(Fleet& fleet, http::Request request) {
+Answer change_vcs(FindSwitch find, http::Request request) {
     const SwitchId name(request.path_parameters.at("name"));
     const auto id = number("VCS", request.path_parameters.at("vcs"));
     if (!id) co_return answer_of(std::unexpected(id.error()));
@@ -80,7 +84,7 @@ Answer change_vcs(Fleet& fleet, http::Request request) {
         changes = *std::move(asked);
     }
     for (const VcsChange& change : changes) {
-        const auto running = fleet.running_switch(name);
+        const auto running = find(name);
         if (!running) co_return answer_of(std::unexpected(running.error()));
         const Result<> done = co_await (*running)->change_vcs(change);
         if (!done) co_return answer_of(done);
@@ -88,14 +92,14 @@ Answer change_vcs(Fleet& fleet, http::Request request) {
     co_return answer_of({});
 }
 
-Answer set_demand(Fleet& fleet, http::Request request) {
+Answer set_demand(FindSwitch find, http::Request request) {
     const auto ld = number("LD", request.path_parameters.at("ld"));
     if (!ld) co_return answer_of(std::unexpected(ld.error()));
     const auto text = request.query_value("demand");
     if (!text) co_return answer_of(fail(ErrorCode::kInvalidArgument, "needs ?demand=20GiB, a second"));
     const auto demand = parse_bytes(*text);
     if (!demand) co_return answer_of(std::unexpected(demand.error()));
-    const auto running = fleet.running_switch(SwitchId(request.path_parameters.at("name")));
+    const auto running = find(SwitchId(request.path_parameters.at("name")));
     if (!running) co_return answer_of(std::unexpected(running.error()));
     DeviceId device(request.path_parameters.at("device"));
     const Result<> done = co_await (*running)->set_ld_demand(std::move(device), *ld, demand->value);
@@ -124,8 +128,8 @@ json::value describe(const DeviceBandwidth& bandwidth) {
     return result;
 }
 
-Answer show_bandwidth(Fleet& fleet, http::Request request) {
-    const auto running = fleet.running_switch(SwitchId(request.path_parameters.at("name")));
+Answer show_bandwidth(FindSwitch find, http::Request request) {
+    const auto running = find(SwitchId(request.path_parameters.at("name")));
     if (!running) co_return answer_of(std::unexpected(running.error()));
     DeviceId device(request.path_parameters.at("device"));
     const Result<DeviceBandwidth> bandwidth = co_await (*running)->bandwidth(std::move(device));
@@ -150,14 +154,22 @@ http::Response answer_of(const Result<>& done) {
     }
 }
 
-void add_switch_routes(http::Router& router, Fleet& fleet) {
+FindSwitch find_among(std::vector<Switch*> switches) {
+    return [switches = std::move(switches)](const SwitchId& name) -> Result<Switch*> {
+        const auto found = std::ranges::find(switches, name, &Switch::name);
+        if (found == switches.end()) return fail(ErrorCode::kNotFound, "no switch named " + name.value);
+        return *found;
+    };
+}
+
+void add_switch_routes(http::Router& router, FindSwitch find) {
     for (const char* method : {"PUT", "DELETE"})
         router.add(method, "/v1/switches/{name}/vcss/{vcs}",
-                   [&fleet](http::Request request) { return change_vcs(fleet, std::move(request)); });
+                   [find](http::Request request) { return change_vcs(find, std::move(request)); });
     router.add("PUT", "/v1/switches/{name}/devices/{device}/lds/{ld}",
-               [&fleet](http::Request request) { return set_demand(fleet, std::move(request)); });
+               [find](http::Request request) { return set_demand(find, std::move(request)); });
     router.add("GET", "/v1/switches/{name}/devices/{device}/bandwidth",
-               [&fleet](http::Request request) { return show_bandwidth(fleet, std::move(request)); });
+               [find](http::Request request) { return show_bandwidth(find, std::move(request)); });
 }
 
 }  // namespace memtide::emul

@@ -72,8 +72,8 @@ void record(std::span<const std::byte> bytes) {
         said.push_back(*message);
     }
     if (said.empty()) return;
-    const auto capture = read_capture_file(
-        file.path(), {.tcp_port = PcapWriter::kSwitchPort, .format = WireFormat()});
+    const auto capture =
+        read_capture_file(file.path(), {.tcp_port = PcapWriter::kSwitchPort, .format = WireFormat()});
     require(capture && capture->messages.size() == said.size() && capture->missing_bytes == 0);
     for (std::size_t i = 0; i < said.size(); ++i) require(capture->messages[i].message == said[i]);
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
-#include <map>
 #include <set>
 #include <vector>
 

@@ -71,16 +71,24 @@ Port port_of(const fmapi::PhysicalPort& seen) {
     return port;
 }
 
+// What is known already of an LD of this device; 0 when that is nothing.
+SerialNumber known_ld_serial(const DeviceReading& device, std::size_t ld, const Device* known) {
+    const bool is_known = known != nullptr && known->serial == device.serial && ld < known->lds.size();
+    return is_known ? known->lds[ld].serial : SerialNumber{};
+}
+
+awaitable<Result<SerialNumber>> read_ld_serial(FmApiClient& client, std::uint8_t port, std::size_t ld) {
+    co_return co_await read_serial(client, Target::logical_device(port, static_cast<std::uint8_t>(ld)));
+}
+
 // Of a dynamic capacity device every LD can be asked, whether anything was added to it or not.
 awaitable<Result<>> read_ld_serials(FmApiClient& client, DeviceReading& device, const Device* known) {
     for (std::size_t i = 0; i < device.lds.size(); ++i) {
         LdReading& ld = device.lds[i];
         ld.id = LdId{static_cast<std::uint16_t>(i)};
-        if (known != nullptr && known->serial == device.serial && i < known->lds.size())
-            ld.serial = known->lds[i].serial;
+        ld.serial = known_ld_serial(device, i, known);
         if (ld.serial.value != 0) continue;
-        const Target target = Target::logical_device(device.port, static_cast<std::uint8_t>(i));
-        const Result<SerialNumber> serial = co_await read_serial(client, target);
+        const Result<SerialNumber> serial = co_await read_ld_serial(client, device.port, i);
         if (!serial) co_return std::unexpected(serial.error());
         ld.serial = *serial;
     }
@@ -110,12 +118,10 @@ awaitable<Result<>> read_mld(FmApiClient& client, DeviceReading& device, const D
             co_return fail(ErrorCode::kProtocol, fmt::format("its LDs add up to more than the {} it has",
                                                              format_bytes(device.size)));
         sum += ld.size;
-        if (known != nullptr && known->serial == device.serial && i < known->lds.size())
-            ld.serial = known->lds[i].serial;
+        ld.serial = known_ld_serial(device, i, known);
         // Of several heads not every LD answers here: those that do are asked when the head is looked for.
         if (ld.size.value != 0 && ld.serial.value == 0 && !is_multi_headed) {
-            const Target target = Target::logical_device(device.port, static_cast<std::uint8_t>(i));
-            const Result<SerialNumber> serial = co_await read_serial(client, target);
+            const Result<SerialNumber> serial = co_await read_ld_serial(client, device.port, i);
             if (!serial) co_return std::unexpected(serial.error());
             ld.serial = *serial;
         }

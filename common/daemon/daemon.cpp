@@ -29,6 +29,7 @@ void notify_ready(std::string_view status) {
 void notify_stopping() { sd_notify(0, "STOPPING=1"); }
 
 void ignore_sigpipe() { std::signal(SIGPIPE, SIG_IGN); }
+void ignore_sigxfsz() { std::signal(SIGXFSZ, SIG_IGN); }
 
 void raise_file_limit() {
     rlimit limit{};

@@ -21,6 +21,9 @@ void notify_stopping();
 // A peer that closes its end must be an error return, not a signal.
 void ignore_sigpipe();
 
+// A file size limit must be an error of the write, as a full disk is, and no reason to die.
+void ignore_sigxfsz();
+
 // Raises the soft limit of open files to the hard one: the usual 1024 is less than the connections a server
 // allows. Harmless where nothing can be raised.
 void raise_file_limit();

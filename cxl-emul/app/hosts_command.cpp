@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -227,7 +226,8 @@ int run_hosts(const HostsOptions& typed) {
         std::cerr << "memtide-cxl-emul: " << options.error().message << '\n';
         return daemon::kExitUsage;
     }
-    const auto topology = plan_fleet(*options);
+    // Planned once more only for what needs it: that takes its time with many hosts, and read() has seen it.
+    const Result<Topology> topology = typed.scenario.file.empty() ? Topology() : plan_fleet(*options);
     if (!topology) {
         std::cerr << "memtide-cxl-emul: " << topology.error().message << '\n';
         return daemon::kExitUsage;
@@ -239,8 +239,7 @@ int run_hosts(const HostsOptions& typed) {
     }
     log::set_level(typed.verbose ? log::Level::kDebug : log::Level::kWarning);
     daemon::ignore_sigpipe();
-    // A file size limit is a full disk like any other, and no reason to die.
-    std::signal(SIGXFSZ, SIG_IGN);
+    daemon::ignore_sigxfsz();
     daemon::raise_file_limit();
     if (const auto done = run(typed, *options, *scenario); !done) {
         std::cerr << "memtide-cxl-emul: " << done.error().message << '\n';

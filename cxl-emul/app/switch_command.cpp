@@ -1,7 +1,6 @@
 #include "cxl-emul/app/switch_command.h"
 
 #include <cerrno>
-#include <csignal>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -146,8 +145,7 @@ int run_switch(const SwitchOptions& options) {
     }
     if (options.verbose) log::set_level(log::Level::kDebug);
     daemon::ignore_sigpipe();
-    // A file size limit is a full disk like any other, and no reason to die.
-    std::signal(SIGXFSZ, SIG_IGN);
+    daemon::ignore_sigxfsz();
     return serve(*topology, configs, faults, options.pcap);
 }
 

@@ -1,6 +1,5 @@
 #include "cxl-emul/rack/supervisor.h"
 
-#include <csignal>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
@@ -77,7 +76,7 @@ asio::awaitable<void> wait_for_process(int pid) {
 int run_supervisor(RackOptions options, RunFolder folder,
                    const std::function<void(const Result<>&)>& opened) {
     daemon::ignore_sigpipe();
-    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a full disk like any other
+    daemon::ignore_sigxfsz();
     asio::io_context context(1);
     {
         const auto hosts = options.topology.hosts;

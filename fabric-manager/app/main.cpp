@@ -1,5 +1,4 @@
 // memtide-fabric-manager: reads the configuration, wires the parts together, runs until told to stop.
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -215,8 +214,7 @@ int main_with(const Options& options) {
     log::set_format(config->log_format);
     daemon::ignore_sigpipe();
     daemon::raise_file_limit();
-    // A file size limit must be an error of the write, which the store knows how to take, not the end.
-    std::signal(SIGXFSZ, SIG_IGN);
+    daemon::ignore_sigxfsz();
     if (const auto user = become_owner_of_state(*config); !user) {
         std::fputs(fmt::format("memtide-fabric-manager: {}\n", user.error().message).c_str(), stderr);
         return daemon::kExitFailure;

@@ -204,10 +204,11 @@ bool Rig::run_until(const std::function<bool()>& condition) {
 
 void Rig::settle() {
     io_.restart();
-    while (io_.run_one_for(std::chrono::milliseconds(10)) != 0) {
-        io_.restart();
-        if (manager) break;
+    if (manager) {
+        io_.run_for(std::chrono::milliseconds(50));
+        return;
     }
+    while (io_.run_one_for(std::chrono::milliseconds(10)) != 0) io_.restart();
 }
 
 Outcome<Created> Rig::create(const std::string& host, std::uint64_t units,

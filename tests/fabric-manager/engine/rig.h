@@ -86,7 +86,8 @@ class Rig {
 
     // Runs the world until the condition holds; false when it does not within 20 s.
     bool run_until(const std::function<bool()>& condition);
-    // Runs it until nothing is left to do for a while.
+    // Runs it for 50 ms, for what must not happen; without a manager, until nothing is left to do. What must
+    // happen is waited for with `run_until`.
     void settle();
     template <typename T>
     T run(boost::asio::awaitable<T> call) {

@@ -92,7 +92,7 @@ template <typename Member>
 inline constexpr bool is_scalar = std::is_integral_v<Member> || std::is_enum_v<Member>;
 
 template <typename Member>
-constexpr std::size_t member_size() {
+consteval std::size_t member_size() {
     if constexpr (is_scalar<Member>)
         return sizeof(Member);
     else if constexpr (Described<Member>)

@@ -17,7 +17,7 @@ struct Name {
     char text[kLength]{};
     // NOLINTNEXTLINE(google-explicit-constructor): a literal is what it is made of
     constexpr Name(const char (&literal)[kLength]) { std::copy_n(literal, kLength, text); }
-    [[nodiscard]] constexpr std::string_view view() const { return {text, kLength - 1}; }
+    [[nodiscard]] consteval std::string_view view() const { return {text, kLength - 1}; }
 };
 
 // How a command may be treated by one who asks.

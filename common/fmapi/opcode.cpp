@@ -12,7 +12,7 @@ namespace memtide::fmapi {
 namespace {
 
 template <typename... Command>
-constexpr auto rows_of(std::tuple<Command...>) {
+consteval auto rows_of(std::tuple<Command...>) {
     return std::array{OpcodeInfo{Command::kOpcode, Command::kName, Command::kTraits.repeatable,
                                  Command::kTraits.background}...};
 }

@@ -62,7 +62,7 @@ struct ListField {
 };
 
 template <typename T, typename Member>
-constexpr auto field(std::string_view name, Member T::* member) {
+consteval auto field(std::string_view name, Member T::* member) {
     if constexpr (std::is_integral_v<Member> || std::is_enum_v<Member>)
         return Field<T, Member>{name, member, sizeof(Member), false};
     else
@@ -71,33 +71,33 @@ constexpr auto field(std::string_view name, Member T::* member) {
 
 // A 24-bit integer kept in a uint32_t.
 template <typename T>
-constexpr Field<T, std::uint32_t> field24(std::string_view name, std::uint32_t T::* member) {
+consteval Field<T, std::uint32_t> field24(std::string_view name, std::uint32_t T::* member) {
     return {name, member, 3, false};
 }
 
 // A field that older peers do not send: when the payload ends before it, the member keeps its default.
 template <typename T, typename Member>
-constexpr Field<T, Member> optional_tail(Field<T, Member> inner) {
+consteval Field<T, Member> optional_tail(Field<T, Member> inner) {
     inner.optional_tail = true;
     return inner;
 }
 
-constexpr Reserved reserved(std::size_t count) { return {count}; }
+consteval Reserved reserved(std::size_t count) { return {count}; }
 
 template <std::unsigned_integral Count, typename T, typename Element>
-constexpr CountField<T, Element, Count> count(std::string_view name, std::vector<Element> T::* list) {
+consteval CountField<T, Element, Count> count(std::string_view name, std::vector<Element> T::* list) {
     return {name, list};
 }
 
 // The list whose length a count<Count>() before it carries.
 template <std::unsigned_integral Count, typename T, typename Element>
-constexpr ListField<T, Element> list(std::string_view name, std::vector<Element> T::* member) {
+consteval ListField<T, Element> list(std::string_view name, std::vector<Element> T::* member) {
     return {name, member, nullptr, std::numeric_limits<Count>::max()};
 }
 
 // A list whose length follows from other fields or from what was asked.
 template <typename T, typename Element>
-constexpr ListField<T, Element> list(std::string_view name, std::vector<Element> T::* member,
+consteval ListField<T, Element> list(std::string_view name, std::vector<Element> T::* member,
                                      std::size_t (T::*length)() const) {
     return {name, member, length, std::numeric_limits<std::size_t>::max()};
 }

@@ -8,9 +8,6 @@
 #include "common/base/duration.h"
 
 namespace memtide::cli {
-CLI::Validator something() {
-    return {[](const std::string& text) { return text.empty() ? "must not be empty" : ""; }, ""};
-}
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
     const auto check = [least, most](const std::string& text) -> std::string {

@@ -11,7 +11,6 @@ namespace memtide::cli {
 inline constexpr std::uint64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 // Checks of single values; what they say comes behind the option's name.
-CLI::Validator something();
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 // Whole seconds, typed as such or with a unit as the manager reads it: 90, 90s, 5min, 2h, 7d. Transforms what
 // was typed to seconds.

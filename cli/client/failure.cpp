@@ -58,6 +58,10 @@ Failure unusable(const Error& error) {
     return failure(error.code, "bad-credentials", nullptr, error.message);
 }
 
+Failure no_answer(const Error& error) {
+    return failure(error.code, to_string(error.code), nullptr, error.message);
+}
+
 Failure unexpected_answer(std::string_view url, std::string_view what) {
     return failure(ErrorCode::kProtocol, "unexpected-answer", nullptr,
                    fmt::format("unexpected answer from {}: {}; is it a fabric manager?", url, what));

@@ -27,6 +27,8 @@ Failure refusal(std::string_view url, const http::ClientResponse& response);
 Failure unreachable(std::string_view url, const Error& error);
 // What was given to prove who asks cannot be used: code "bad-credentials".
 Failure unusable(const Error& error);
+// What another than a manager was asked for did not come, or a file cannot be used; the code is the error's.
+Failure no_answer(const Error& error);
 // Something answered that a fabric manager does not say: code "unexpected-answer". `what` describes it.
 Failure unexpected_answer(std::string_view url, std::string_view what);
 Failure unexpected_answer(std::string_view url, const http::ClientResponse& response);

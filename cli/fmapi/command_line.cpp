@@ -86,10 +86,12 @@ void FmapiCommandLine::add_options() {
     app_.add_option("--timeout", timeout_, "How long to wait for an answer (default: 2s)")->type_name("TIME");
     app_.add_flag("--wait", wait_, "Wait until a background operation is over");
     app_.add_option("--record", record_, "Write what is said behind this file, for replay")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(something());
     app_.add_option("--pcap", pcap_,
                     "Write what goes over the wire behind this file, for Wireshark and decode")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(something());
     app_.add_flag("--json", json_, "Answer in JSON, for programs");
     app_.add_flag("--hex", hex_, "Show the bytes of the messages, too");
 }
@@ -173,7 +175,7 @@ Result<Console> FmapiCommandLine::console() const {
 // Wrong words, or a file that cannot be written to.
 int FmapiCommandLine::without_console(Output& output, const Error& why, const std::string& command) {
     return why.code == ErrorCode::kInvalidArgument ? output.wrong_usage(why.message, command)
-                                                   : output.complaint(why.message);
+                                                   : output.failure(no_answer(why));
 }
 
 // Without a list these ask for nothing, and the answer would look like a switch that has nothing.
@@ -211,11 +213,11 @@ int FmapiCommandLine::exchange(Output& output, fmapi::Opcode opcode, fmapi::Payl
     std::optional<Recorder> recorder;
     if (!record_.empty()) {
         auto opened = Recorder::open(record_);
-        if (!opened) return output.complaint(opened.error().message);
+        if (!opened) return output.failure(no_answer(opened.error()));
         recorder = *std::move(opened);
     }
     auto response = bench->ask(target(), opcode, payload);
-    if (!response) return output.complaint(response.error().message);
+    if (!response) return output.failure(no_answer(response.error()));
     const Exchange said{target(), fmapi::make_request(opcode, response->tag, std::move(payload)), *response};
     show(output, said);
     if (recorder)
@@ -228,7 +230,7 @@ int FmapiCommandLine::exchange(Output& output, fmapi::Opcode opcode, fmapi::Payl
 
 int FmapiCommandLine::follow(Output& output, Console& bench, fmapi::Opcode opcode) {
     const auto ended = bench.wait(target(), opcode, kBackgroundLimit);
-    if (!ended) return output.complaint(ended.error().message);
+    if (!ended) return output.failure(no_answer(ended.error()));
     if (json_)
         output.value(boost::json::object{{"ended", fmapi::name_of(opcode)},
                                          {"return_code", to_string(ended->return_code)}});
@@ -261,7 +263,7 @@ static std::string answer_text(fmapi::ReturnCode code, const fmapi::Payload& pay
 
 int FmapiCommandLine::replay(Output& output) {
     const auto recorded = read_recording(file_);
-    if (!recorded) return output.complaint(recorded.error().message);
+    if (!recorded) return output.failure(no_answer(recorded.error()));
     auto bench = console();
     if (!bench) return without_console(output, bench.error(), "fmapi replay");
     std::size_t different = 0;
@@ -311,8 +313,11 @@ std::optional<std::vector<std::string>> fmapi_arguments(const std::vector<std::s
     auto word = typed.begin();
     const bool json = word != typed.end() && *word == "--json";
     if (json) ++word;
+    const bool help = word != typed.end() && *word == "help";
+    if (help) ++word;
     if (word == typed.end() || *word != "fmapi") return std::nullopt;
     std::vector<std::string> arguments(std::next(word), typed.end());
+    if (help) arguments.emplace_back("--help");
     if (json) arguments.emplace_back("--json");
     return arguments;
 }

@@ -133,11 +133,13 @@ std::string render_composition(const json::value& c) {
     text += render_parts(c);
     if (const std::string excluded = render_excluded(items_of(c, "excluded")); !excluded.empty())
         text += "\nnot used\n" + excluded;
+    const std::string state = text_of(c, "state");
+    const char* const without_end = state == "Released" || state == "Failed" ? "given up" : "running";
     Table steps({"STEP", ">PART", ">TIME", "STARTED", "DETAIL"});
     for (const json::value& step : items_of(c, "steps"))
         steps.add({text_of(step, "step"), text_of(step, "part"),
                    member_of(step, "duration_ms").is_null()
-                       ? "running"
+                       ? without_end
                        : fmt::format("{:.1f} ms", real_of(step, "duration_ms")),
                    text_of(step, "started"), text_of(step, "detail")});
     if (!steps.empty()) text += "\n" + steps.text();

@@ -148,6 +148,10 @@ std::string render_devices(const json::array& devices) {
         if (lds.empty())
             table.add({text_of(device, "name"), "-", size_of(device, "size"), "-", text_of(device, "serial"),
                        reached_at(device, nullptr), "-", "-"});
+        // The LDs of a DCD have what their hosts accepted; what it has itself is in none of them.
+        if (text_of(device, "kind") == "dcd")
+            table.add({text_of(device, "name"), "all", size_of(device, "size"), "dynamic",
+                       text_of(device, "serial"), reached_at(device, nullptr), "-", "-"});
         for (const json::value& ld : lds)
             table.add({text_of(device, "name"), ld_name(ld), size_of(ld, "size"), text_of(ld, "use"),
                        text_of(ld, "serial"), reached_at(device, ld), text_of(ld, "composition"),

@@ -104,4 +104,8 @@ std::string did_you_mean(std::string_view mistyped, std::initializer_list<std::s
     return suggestion(mistyped, Names(known.begin(), known.end()));
 }
 
+CLI::Validator something() {
+    return {[](const std::string& text) { return text.empty() ? "must not be empty" : ""; }, ""};
+}
+
 }  // namespace memtide

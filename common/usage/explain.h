@@ -24,4 +24,7 @@ int end_of_parsing(const CLI::App& app, const CLI::ParseError& error);
 // `; did you mean "NAME"?` when one of the names is near; else nothing. For values that are names.
 std::string did_you_mean(std::string_view mistyped, std::initializer_list<std::string_view> known);
 
+// The check of an option's value that it is not empty; what it says comes behind the option's name.
+CLI::Validator something();
+
 }  // namespace memtide

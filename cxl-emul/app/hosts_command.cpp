@@ -24,6 +24,7 @@
 #include "common/fmapi/capture/session_capture.h"
 #include "common/http/server.h"
 #include "common/log/log.h"
+#include "common/usage/explain.h"
 #include "cxl-emul/faults/fault_board.h"
 #include "cxl-emul/faults/scenario_options.h"
 #include "cxl-emul/hosts/control.h"
@@ -340,7 +341,7 @@ void add_hosts_command(CLI::App& app, std::function<int()>& chosen) {
     command->add_option("--control", options->control,
                         "Serve faults and what was seen here: 127.0.0.1:PORT or unix:/PATH");
     add_scenario_options(*command, options->scenario, "the start");
-    command->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
+    command->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE")->check(something());
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
     for (const char* shape :
          {"--count", "--switches", "--devices", "--kind", "--lds", "--ld-size", "--heads", "--vppbs"})

@@ -17,6 +17,7 @@
 #include "common/daemon/daemon.h"
 #include "common/fmapi/capture/session_capture.h"
 #include "common/log/log.h"
+#include "common/usage/explain.h"
 #include "cxl-emul/control/switch_control.h"
 #include "cxl-emul/faults/control.h"
 #include "cxl-emul/faults/scenario_options.h"
@@ -161,7 +162,7 @@ void add_switch_command(CLI::App& app, std::function<int()>& chosen) {
         "Serve faults on demand, for `fault`, and changes of virtual switches and bandwidth here: "
         "127.0.0.1:PORT or unix:/PATH");
     add_scenario_options(*command, options->scenario, "the start");
-    command->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
+    command->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE")->check(something());
     command->add_flag("--check-config", options->check_config, "Only check the files");
     command->add_flag("--verbose", options->verbose, "Log every command and connection");
     command->callback([options, &chosen] { chosen = [options] { return run_switch(*options); }; });

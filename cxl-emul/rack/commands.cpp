@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/daemon/exit_code.h"
+#include "common/usage/explain.h"
 #include "cxl-emul/rack/control_client.h"
 #include "cxl-emul/rack/down.h"
 #include "cxl-emul/rack/guest_helper.h"
@@ -192,7 +193,7 @@ void add_up(CLI::App& rack, std::function<int()>& chosen) {
     up->add_option("--timeout", options->timeout_seconds, "Seconds to wait for the hosts")
         ->capture_default_str();
     add_scenario_options(*up, options->scenario, "when all hosts are ready");
-    up->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE");
+    up->add_option("--pcap", options->pcap, kPcapHelp)->type_name("FILE")->check(something());
     up->add_flag("--check-config", options->check_config, "Only check the file, and start nothing");
     up->footer(
         "Examples:\n"

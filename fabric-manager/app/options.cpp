@@ -25,7 +25,8 @@ std::variant<Options, int> parse_options(int argc, const char* const* argv) {
     app.add_option("--pcap", options.pcap,
                    "Write what is said with the switches behind what is in this file, for Wireshark and "
                    "`memtide fmapi decode`; goes before \"capture\" of the configuration")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(something());
     CLI::App* const backup = app.add_subcommand(
         "backup", "Copy the state to a file that does not exist yet; also while the manager runs");
     CLI::App* const restore = app.add_subcommand(

@@ -81,6 +81,28 @@ TEST(Command, ADryRunShowsWhatWasNotUsedAndNothingOfWhatDoesNotExist) {
               "not used\n  mld1: it comes and goes (flapping)\n");
 }
 
+TEST(Command, AStepThatNeverEndedWasGivenUpWhenItsCompositionIsOver) {
+    for (const auto& [state, said] : {std::pair{"Failed", "given up"}, {"Onlining", "running"}}) {
+        ScriptedManager manager([&](const http::Request&) {
+            return http::json_response(
+                200, composition(state, R"(, "steps": [{"step": "online", "started": "t1", "part": 0,
+                                            "duration_ms": null, "detail": ""}])"));
+        });
+        EXPECT_NE(memtide(manager.url(), {"show", "c-1"}).standard_output.find(said), std::string::npos);
+    }
+}
+
+TEST(Command, DevicesShowWhatADcdHasBesideWhatItsHostsAccepted) {
+    ScriptedManager manager([&](const http::Request&) {
+        return http::json_response(200, R"({"items": [{"name": "dcd0", "kind": "dcd", "size": 1073741824,
+            "switch": "switch0", "port": 2, "head_count": 1, "serial": "0x1",
+            "lds": [{"id": 0, "size": 0, "use": "free"}]}], "next": null})");
+    });
+    const std::string text = memtide(manager.url(), {"devices"}).standard_output;
+    EXPECT_NE(text.find("dcd0    all  1GiB  dynamic  0x1"), std::string::npos) << text;
+    EXPECT_NE(text.find("dcd0    0      0B  free"), std::string::npos) << text;
+}
+
 TEST(Command, ShowSaysSinceWhenTheAgentThatIsWaitedForIsAway) {
     ScriptedManager manager([&](const http::Request& request) {
         if (request.path == "/v1/hosts/host0")

@@ -88,12 +88,23 @@ TEST_F(Fmapi, NoAnswerIsAFailureThatSaysSo) {
     const auto output = memtide("", {"fmapi", "-s", "unix:///nowhere/switch.sock", "identify"});
     EXPECT_EQ(output.exit.code, 1);
     EXPECT_THAT(output.standard_error, HasSubstr("/nowhere/switch.sock"));
+    const auto json = memtide("", {"--json", "fmapi", "-s", "unix:///nowhere/switch.sock", "identify"});
+    EXPECT_EQ(json.exit.code, 1);
+    const auto problem = boost::json::parse(json.standard_output);
+    EXPECT_EQ(problem.at("code"), "unavailable");
+    EXPECT_THAT(std::string(problem.at("detail").as_string()), HasSubstr("/nowhere/switch.sock"));
+}
+
+TEST_F(Fmapi, FilesMustHaveAName) {
+    EXPECT_EQ(complaint(fmapi({"identify", "--pcap", ""})), "memtide: identify: --pcap: must not be empty");
+    EXPECT_EQ(complaint(fmapi({"identify", "--record", ""})), "memtide: identify: --record: must not be empty");
 }
 
 TEST_F(Fmapi, HelpTellsOfEveryFieldAndItsValues) {
     const auto help = memtide("", {"fmapi", "unbind-vppb", "--help"});
     EXPECT_EQ(help.exit.code, 0);
     EXPECT_THAT(help.standard_output, HasSubstr("option  1 byte: wait, managed, surprise"));
+    EXPECT_EQ(memtide("", {"help", "fmapi", "unbind-vppb"}).standard_output, help.standard_output);
     EXPECT_THAT(memtide("", {"fmapi", "list"}).standard_output, HasSubstr("5201    bind-vppb "));
 }
 

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -73,6 +74,9 @@ Result<PcapWriter> PcapWriter::open(const std::string& path) {
     if (file < 0) return fail_errno("write to", path, errno);
     PcapWriter writer(path, file);
     writer.is_file_ = is_file;
+    // Until it is closed: two that append would cut off each other's packets after a write that failed.
+    if (is_file && ::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return fail(ErrorCode::kConflict, fmt::format("write to {}: another capture writes to it", path));
     if (auto ready = writer.take_up(); !ready) return std::unexpected(std::move(ready).error());
     return writer;
 }

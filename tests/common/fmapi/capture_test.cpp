@@ -102,6 +102,18 @@ TEST_F(Captures, GoOnBehindWhatIsThereAndAreForTheirOwnerOnly) {
     }
 }
 
+TEST_F(Captures, OfTwoProgramsAreTwoFiles) {
+    {
+        const auto first = PcapWriter::open(path_);
+        ASSERT_TRUE(first);
+        const auto second = PcapWriter::open(path_);
+        ASSERT_FALSE(second);
+        EXPECT_EQ(second.error().code, ErrorCode::kConflict);
+        EXPECT_THAT(second.error().message, testing::HasSubstr("another capture writes to it"));
+    }
+    EXPECT_TRUE(PcapWriter::open(path_));
+}
+
 TEST_F(Captures, GiveEachSwitchAnAddress) {
     {
         const auto file = SessionCapture::open(path_);

@@ -8,9 +8,11 @@
 namespace memtide::agent {
 namespace {
 
-// Units that are alike: as warm, and known as well. The heat is weighted.
+// Units that are alike: as warm (the heat is weighted), known as well, and as large.
 constexpr std::size_t kHeats = PageHeat::kMost + 1;
-constexpr std::size_t kClasses = 2 * kHeats;  // steady ones, then those that are changing
+constexpr std::size_t kChanging = kHeats;
+constexpr std::size_t kHuge = 2 * kHeats;
+constexpr std::size_t kClasses = 4 * kHeats;
 using Counts = std::array<std::uint64_t, kClasses>;  // pages
 
 constexpr unsigned kLeastWindows = 3;  // before them a unit is too new to be judged
@@ -18,7 +20,13 @@ constexpr unsigned kLeastWindows = 3;  // before them a unit is too new to be ju
 constexpr double kEvenDispersion = 1.5;
 
 constexpr unsigned heat_of(std::size_t kind) { return static_cast<unsigned>(kind % kHeats); }
-constexpr bool is_changing(std::size_t kind) { return kind >= kHeats; }
+constexpr bool is_changing(std::size_t kind) { return (kind & kChanging) != 0; }
+constexpr std::uint64_t unit_of(std::size_t kind) { return (kind & kHuge) != 0 ? kPagesPerHuge : 1; }
+
+constexpr std::uint64_t down_to(std::uint64_t pages, std::uint64_t unit) { return pages / unit * unit; }
+constexpr std::uint64_t up_to(std::uint64_t pages, std::uint64_t unit) { return down_to(pages + unit - 1, unit); }
+// a - b, and not below 0.
+constexpr std::uint64_t rest_of(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
 
 // A touch counts `weight` times: what share of windows would be hit if there were so many of them.
 std::array<std::uint8_t, kHeats> weighted_heats(double weight) {
@@ -34,8 +42,9 @@ std::array<std::uint8_t, kHeats> weighted_heats(double weight) {
 class Ranking {
   public:
     explicit Ranking(const Space& space) : heats_(weighted_heats(space.weight)) {}
-    [[nodiscard]] std::size_t kind_of(const PageHeat& heat) const {
-        return heats_[heat.heat()] + (heat.is_changing() ? kHeats : 0);
+    [[nodiscard]] std::size_t kind_of(const HeatMap::Unit& unit) const {
+        return heats_[unit.heat.heat()] + (unit.heat.is_changing() ? kChanging : 0) +
+               (unit.pages > 1 ? kHuge : 0);
     }
 
   private:
@@ -102,7 +111,7 @@ Census take_census(std::span<const Space> spaces, const Pair& tiers, const MoveL
             if (!is_known(unit)) return;
             census.spread.add(unit);
             (is_fast ? census.touches_fast : census.touches_slow) += touches_of_heat(unit.heat.heat());
-            if (may_move(unit, space, log)) (is_fast ? fast : slow)[ranking.kind_of(unit.heat)] += unit.pages;
+            if (may_move(unit, space, log)) (is_fast ? fast : slow)[ranking.kind_of(unit)] += unit.pages;
         });
         census.fast_pages.push_back(fast_pages);
         census.must_stay.push_back(fast_pages <= space.least_fast && space.least_fast > 0);
@@ -165,7 +174,7 @@ std::vector<Move> collect(std::span<const Space> spaces, const Census& census, s
         const Space& space = spaces[i];
         space.heat->for_each([&](const HeatMap::Unit& unit) {
             if (unit.heat.tier() != tier || !may_move(unit, space, log)) return;
-            const std::size_t kind = census.rankings[i].kind_of(unit.heat);
+            const std::size_t kind = census.rankings[i].kind_of(unit);
             if (left[kind] == 0) return;
             left[kind] -= std::min<std::uint64_t>(left[kind], unit.pages);
             moves.push_back({space.id, unit.page, unit.pages, static_cast<std::uint8_t>(heat_of(kind))});
@@ -181,7 +190,7 @@ void add_excess(const Space& space, const Ranking& ranking, std::uint64_t excess
     space.heat->for_each([&](const HeatMap::Unit& unit) {
         if (unit.heat.tier() == tiers.fast)
             own.push_back({space.id, unit.page, unit.pages,
-                           static_cast<std::uint8_t>(heat_of(ranking.kind_of(unit.heat)))});
+                           static_cast<std::uint8_t>(heat_of(ranking.kind_of(unit)))});
     });
     std::ranges::stable_sort(own, {}, &Move::heat);
     for (const Move& move : own) {
@@ -197,47 +206,76 @@ std::uint64_t pages_of(const std::vector<Move>& moves) {
     return pages;
 }
 
-// Makes the reserve, fills what is free beyond it, and exchanges what is surely warmer for what is colder.
-void take_classes(Takes& down, Takes& up, bool is_even, const Pair& tiers, const ExchangeOptions& options) {
-    std::size_t coldest = 0;
-    std::size_t hottest = 0;
-    const auto budget = [&] { return options.most_pages - std::min(options.most_pages, down.all() + up.all()); };
-    const auto slow_room = [&] { return tiers.slow_free + up.all() - std::min(tiers.slow_free + up.all(), down.all()); };
+// Decides how much of each class goes: makes the reserve, fills what is free beyond it, and exchanges what is
+// surely warmer for what is colder.
+class Exchange {
+  public:
+    Exchange(const Census& census, const Pair& tiers, const ExchangeOptions& options)
+        : down(census.fast, true), up(census.slow, false), tiers_(tiers), options_(options) {}
 
-    std::uint64_t lacking = tiers.reserve - std::min(tiers.reserve, tiers.fast_free);
-    while (lacking > 0) {
-        const auto cold = down.next(coldest);
-        const std::uint64_t pages =
-            cold ? std::min({lacking, down.left(*cold), budget(), slow_room()}) : 0;
-        if (pages == 0) break;
-        down.take(*cold, pages);
-        lacking -= pages;
-    }
-    std::uint64_t room = tiers.fast_free - std::min(tiers.fast_free, tiers.reserve);
-    while (room > 0) {
-        const auto hot = up.next(hottest);
-        if (!hot || heat_of(*hot) < options.least_heat) break;
-        const std::uint64_t pages = std::min({room, up.left(*hot), budget()});
-        if (pages == 0) break;
-        up.take(*hot, pages);
-        room -= pages;
-    }
-    if (is_even || room > 0) return;
-    while (true) {
-        const auto hot = up.next(hottest);
-        const auto cold = down.next(coldest);
-        if (!hot || !cold || heat_of(*hot) < options.least_heat || heat_of(*hot) <= heat_of(*cold)) return;
-        if (!is_surely_warmer(*hot, *cold, options.certainty)) {
-            ++hottest;  // a class that is as warm, or a little less, may be known better
-            continue;
+    void make_reserve() {
+        std::uint64_t lacking = rest_of(tiers_.reserve, tiers_.fast_free);
+        while (lacking > 0) {
+            const auto cold = down.next(coldest_);
+            const std::uint64_t pages = cold ? demotable(*cold, lacking) : 0;
+            if (pages == 0) return;
+            down.take(*cold, pages);
+            lacking = rest_of(lacking, pages);
         }
-        const std::uint64_t pages =
-            std::min({up.left(*hot), down.left(*cold), budget() / 2, slow_room() + up.left(*hot)});
-        if (pages == 0) return;
-        up.take(*hot, pages);
-        down.take(*cold, pages);
     }
-}
+
+    void fill() {
+        for (room_ = rest_of(tiers_.fast_free, tiers_.reserve); room_ > 0;) {
+            const auto hot = up.next(hottest_);
+            if (!hot || heat_of(*hot) < options_.least_heat) return;
+            if (!promote(*hot)) return;
+        }
+    }
+
+    // Room that is left is used, too: a huge page needs it whole.
+    void exchange() {
+        while (true) {
+            const auto hot = up.next(hottest_);
+            const auto cold = down.next(coldest_);
+            if (!hot || !cold || heat_of(*hot) < options_.least_heat || heat_of(*hot) <= heat_of(*cold)) return;
+            if (!is_surely_warmer(*hot, *cold, options_.certainty)) {
+                ++hottest_;  // a class that is as warm, or a little less, may be known better
+                continue;
+            }
+            const std::uint64_t wanted = std::min(up.left(*hot), down_to(budget() / 2, unit_of(*hot)));
+            if (wanted == 0) return;
+            const std::uint64_t pages = demotable(*cold, rest_of(wanted, room_));
+            down.take(*cold, pages);
+            room_ += pages;
+            if (!promote(*hot) && pages == 0) return;
+        }
+    }
+
+    Takes down;
+    Takes up;
+
+  private:
+    [[nodiscard]] std::uint64_t budget() const { return rest_of(options_.most_pages, down.all() + up.all()); }
+    // Of a class that goes down, as many pages as are wanted, or a part of a unit more.
+    [[nodiscard]] std::uint64_t demotable(std::size_t kind, std::uint64_t wanted) const {
+        const std::uint64_t slow_room = rest_of(tiers_.slow_free + up.all(), down.all());
+        return std::min({down.left(kind), up_to(wanted, unit_of(kind)), down_to(budget(), unit_of(kind)),
+                         down_to(slow_room, unit_of(kind))});
+    }
+    // As much of a class as there is room for; false when that is nothing.
+    bool promote(std::size_t kind) {
+        const std::uint64_t pages = down_to(std::min({room_, up.left(kind), budget()}), unit_of(kind));
+        up.take(kind, pages);
+        room_ -= pages;
+        return pages > 0;
+    }
+
+    const Pair& tiers_;
+    const ExchangeOptions& options_;
+    std::size_t coldest_ = 0;
+    std::size_t hottest_ = 0;
+    std::uint64_t room_ = 0;  // beyond the reserve
+};
 
 }  // namespace
 
@@ -249,14 +287,15 @@ Plan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const Excha
     const double touches = census.touches_fast + census.touches_slow;
     if (touches > 0) plan.hit_before = census.touches_fast / touches;
 
-    Takes down(census.fast, true);
-    Takes up(census.slow, false);
-    take_classes(down, up, plan.is_even, tiers, options);
+    Exchange decided(census, tiers, options);
+    decided.make_reserve();
+    decided.fill();
+    if (!plan.is_even) decided.exchange();
 
-    plan.demotions = collect(spaces, census, tiers.fast, census.must_stay, down, log);
+    plan.demotions = collect(spaces, census, tiers.fast, census.must_stay, decided.down, log);
     std::vector<bool> full;
     for (const bool rises : census.may_rise) full.push_back(!rises);
-    plan.promotions = collect(spaces, census, tiers.slow, full, up, log);
+    plan.promotions = collect(spaces, census, tiers.slow, full, decided.up, log);
     for (std::size_t i = 0; i < spaces.size(); ++i)
         if (spaces[i].most_fast && census.fast_pages[i] > *spaces[i].most_fast)
             add_excess(spaces[i], census.rankings[i], census.fast_pages[i] - *spaces[i].most_fast, tiers,

@@ -8,8 +8,8 @@ void MoveLog::add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, 
     expire(now);
     const Key key{space, page};
     const auto before = last_.find(key);
-    const bool undid = before != last_.end() && before->second.to != to;
-    const Entry entry{now, pages, to, undid};
+    const bool undid = before != last_.end() && !before->second.failed && before->second.to != to;
+    const Entry entry{now, pages, to, undid, false};
     last_.insert_or_assign(key, entry);
     past_.push_back({key, entry});
     lately_ += pages;
@@ -18,6 +18,12 @@ void MoveLog::add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, 
         wasted_lately_ += pages;
         wasted_ += pages;
     }
+}
+
+void MoveLog::add_failure(std::uint64_t space, std::uint64_t page, Time now) {
+    const Entry entry{now, 0, 0, false, true};
+    last_.insert_or_assign({space, page}, entry);
+    past_.push_back({{space, page}, entry});
 }
 
 void MoveLog::leave(const Past& past) {
@@ -41,7 +47,7 @@ void MoveLog::forget(std::uint64_t space) {
 
 bool MoveLog::rests(std::uint64_t space, std::uint64_t page) const {
     const auto last = last_.find({space, page});
-    return last != last_.end() && now_ < last->second.at + rest_;
+    return last != last_.end() && (last->second.failed || now_ < last->second.at + rest_);
 }
 
 double MoveLog::wasted_share() const {

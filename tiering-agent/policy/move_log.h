@@ -17,11 +17,13 @@ class MoveLog {
 
     // A unit came into a tier.
     void add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, std::uint8_t to, Time now);
+    // A unit could not be moved: it rests, too, and is tried again later.
+    void add_failure(std::uint64_t space, std::uint64_t page, Time now);
     // Forgets what is older than kMemory, and of a space that is gone.
     void expire(Time now);
     void forget(std::uint64_t space);
 
-    // Whether the unit was moved within `rest` before `now`.
+    // Whether the unit was moved within `rest` before `now`, or could not be within kMemory.
     [[nodiscard]] bool rests(std::uint64_t space, std::uint64_t page) const;
     void set_rest(std::chrono::milliseconds rest, Time now) {
         rest_ = rest;
@@ -49,6 +51,7 @@ class MoveLog {
         std::uint32_t pages = 1;
         std::uint8_t to = 0;
         bool undid = false;
+        bool failed = false;
     };
     struct Past {
         Key key;

@@ -12,6 +12,7 @@ namespace {
 constexpr double kTooFew = 0.1;
 constexpr double kWanted = 0.3;
 constexpr double kTooMany = 0.5;
+constexpr std::chrono::milliseconds kFirstWindow{200};
 constexpr double kMostStep = 2;  // a window grows or shrinks by no more at once
 
 // Less than this share of the faster tier is not worth being quick about.
@@ -19,9 +20,8 @@ constexpr double kMoving = 0.001;
 
 }  // namespace
 
-Pace::Pace(const Options& options) : options_(options), window_(options.shortest_window * 4) {
-    window_ = std::clamp(window_, options_.shortest_window, options_.longest_window);
-}
+Pace::Pace(const Options& options)
+    : options_(options), window_(std::clamp(kFirstWindow, options.shortest_window, options.longest_window)) {}
 
 void Pace::note(const Round& round) {
     const bool moves = double(round.moved_pages) > kMoving * double(round.fast_pages);
@@ -46,13 +46,16 @@ void Pace::set_window(const Round& round) {
     if (share >= kTooFew && share <= kTooMany) return;
     const double step = share > 0 ? std::clamp(kWanted / share, 1 / kMostStep, kMostStep) : kMostStep;
     const auto next = milliseconds(std::llround(double(window_.count()) * step));
-    const auto before = std::exchange(window_, std::clamp(next, options_.shortest_window, options_.longest_window));
+    const auto shortest = std::min(options_.longest_window,
+                                   std::max(options_.shortest_window, std::chrono::ceil<milliseconds>(round.cost)));
+    const auto before = std::exchange(window_, std::clamp(next, shortest, options_.longest_window));
     if (window_ != before) slow_touches_ = -1;
 }
 
 void Pace::set_rest(const Round& round) {
     const double share = is_changing() ? options_.processor_share_changing : options_.processor_share;
-    const auto period = std::chrono::duration_cast<milliseconds>(round.cost / share);
+    const auto shortest = is_changing() ? options_.shortest_period_changing : options_.shortest_period;
+    const auto period = std::max(shortest, std::chrono::duration_cast<milliseconds>(round.cost / share));
     rest_ = std::clamp(period - window_, milliseconds(0), options_.longest_rest);
 }
 

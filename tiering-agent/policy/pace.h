@@ -13,8 +13,12 @@ class Pace {
   public:
     using milliseconds = std::chrono::milliseconds;
     struct Options {
-        milliseconds shortest_window{50};
+        milliseconds shortest_window{1};  // and never shorter than the look that ends it takes
         milliseconds longest_window{2'000};
+        // From one window to the next, and while things move. The more windows, the more often chance looks
+        // like a change.
+        milliseconds shortest_period{500};
+        milliseconds shortest_period_changing{100};
         milliseconds longest_rest{30'000};
         double processor_share = 0.01;        // of one, in the long run
         double processor_share_changing = 0.1;  // while things move

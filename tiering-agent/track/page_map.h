@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/base/file_owner.h"
 #include "common/sysfs/files.h"
 #include "tiering-agent/observe/address_space.h"
 
@@ -32,6 +31,9 @@ struct PageRun {
 class PageMap {
   public:
     static Result<PageMap> open(const Files& files, int pid);
+    ~PageMap();
+    PageMap(PageMap&& other) noexcept;
+    PageMap& operator=(PageMap&&) = delete;
 
     // What is populated in a range, without the zero page; from Linux 6.7 on with PAGEMAP_SCAN, which knows
     // huge pages and passes over holes, before that the whole range.
@@ -40,8 +42,8 @@ class PageMap {
     Result<std::span<const PageMapEntry>> read(std::uint64_t page, std::size_t count);
 
   private:
-    explicit PageMap(FileOwner file) : file_(std::move(file)) {}
-    FileOwner file_;
+    explicit PageMap(int file) : file_(file) {}
+    int file_;
     bool can_scan_ = true;
     std::vector<PageMapEntry> words_;
 };

@@ -34,6 +34,8 @@ class Tracker {
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual std::string_view sees() const = 0;  // "writes", "reads and writes"
 
+    // Memory has come or gone.
+    virtual Result<> refresh() = 0;
     // A window begins: what is touched from now on is seen by the next look.
     virtual Result<> begin(int pid) = 0;
     // The window ends for these ranges of addresses. `visit` gets what is present, by ascending page number;
@@ -45,6 +47,6 @@ class Tracker {
 // Which pages were written to, by the kernel's soft-dirty bits (Documentation/admin-guide/mm/soft-dirty.rst).
 // Each first write to a page in a window costs the process a page fault of about 1 us. Needs root, and
 // CONFIG_MEM_SOFT_DIRTY: kUnavailable where the kernel has none.
-Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(const Files& files);
+Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files);
 
 }  // namespace memtide::agent

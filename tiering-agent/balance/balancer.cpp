@@ -6,7 +6,10 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/log/log.h"
+#include "tiering-agent/balance/rivals.h"
 
 namespace memtide::agent {
 namespace {
@@ -35,7 +38,7 @@ std::uint64_t pages(Bytes bytes) { return bytes.value >> kPageShift; }
 
 Balancer::Balancer(const Parts& parts, BalanceOptions options)
     : parts_(parts), options_(std::move(options)), processes_(parts.files), pace_(options_.pace) {
-    status_.tracker = parts_.tracker.name();
+    status_.tracker = fmt::format("{} ({})", parts_.tracker.name(), parts_.tracker.sees());
     status_.mode = options_.config.mode;
     for (const TieringTarget& target : options_.config.targets)
         status_.targets.push_back({.name = target.name});
@@ -80,6 +83,12 @@ void Balancer::round(const std::stop_token& stop) {
 void Balancer::refresh() {
     refresh_tiers();
     refresh_watches();
+    std::vector<std::string> notes = find_rivals(parts_.files);
+    notes.insert(notes.end(), tiers_.notes.begin(), tiers_.notes.end());
+    const std::lock_guard lock(mutex_);
+    if (notes != status_.notes)
+        for (const std::string& note : notes) log::warning("tiering", {{"note", note}});
+    status_.notes = std::move(notes);
 }
 
 void Balancer::refresh_tiers() {

@@ -41,7 +41,8 @@ struct BalanceStatus {
 
         friend bool operator==(const OfTarget&, const OfTarget&) = default;
     };
-    std::string tracker{};
+    std::string tracker{};               // and what it sees
+    std::vector<std::string> notes{};    // what fights it, what is hardly meant
     TieringMode mode = TieringMode::kOff;
     std::vector<Tier> tiers{};
     std::vector<OfTarget> targets{};

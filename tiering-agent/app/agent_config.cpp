@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/config/yaml.h"
+#include "tiering-agent/policy/tiering_config.h"
 
 namespace memtide::agent {
 namespace {
@@ -62,6 +63,7 @@ Result<AgentConfig> load_config(const std::string& path) {
     }
     if (const auto load = root.get("load_modules")) config.load_modules = load->boolean();
     if (const auto timing = root.get("timing")) read_timing(timing->map(), config);
+    if (const auto tiering = root.get("tiering")) config.tiering = read_tiering(*tiering, system_users());
     if (auto good = document->check(); !good) return std::unexpected(std::move(good.error()));
     return config;
 }

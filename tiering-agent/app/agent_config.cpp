@@ -69,10 +69,11 @@ Result<AgentConfig> load_config(const std::string& path) {
 }
 
 Result<> check_config(const AgentConfig& config) {
-    if (config.manager.empty())
+    if (config.manager.empty() && config.tiering.mode == TieringMode::kOff)
         return fail(ErrorCode::kInvalidArgument,
-                    "no fabric manager given: use --manager URL or \"manager\" in the config");
-    if (!is_manager_url(config.manager))
+                    "nothing to do: no fabric manager given (--manager URL, or \"manager\" in the config), and "
+                    "no tiering (\"tiering\" in the config)");
+    if (!config.manager.empty() && !is_manager_url(config.manager))
         return fail(ErrorCode::kInvalidArgument,
                     "\"" + config.manager + "\" is not https://HOST:PORT, http://HOST:PORT or unix:/PATH");
     if (config.credentials.tls.certificate.empty() != config.credentials.tls.key.empty())

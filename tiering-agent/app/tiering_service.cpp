@@ -4,7 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include <boost/json/serialize.hpp>
 #include <unistd.h>
 
 #include "common/http/router.h"
@@ -75,13 +74,12 @@ struct TieringService::Impl {
           server(std::move(executor), router) {
         metrics::add_process_metrics(registry, "memtide-tiering-agent", MEMTIDE_VERSION);
         router.add("GET", "/v1/status", [this](http::Request) -> boost::asio::awaitable<http::Response> {
-            co_return http::json_response(http::kHttpOk, json::write(to_json(balancer.status())));
+            co_return http::json_response(200, memtide::json::write(to_json(balancer.status())));
         });
         router.add("GET", "/metrics", [this](http::Request) -> boost::asio::awaitable<http::Response> {
             set_metrics(registry, balancer.status());
             http::Response response;
-            response.status = http::kHttpOk;
-            response.content_type = "text/plain; version=0.0.4";
+            response.headers["Content-Type"] = "text/plain; version=0.0.4; charset=utf-8";
             response.body = registry.render();
             co_return response;
         });

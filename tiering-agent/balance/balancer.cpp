@@ -272,11 +272,11 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     // The more of what was moved had to go back, the surer it has to be.
     options.certainty *= 1 + 4 * log_.wasted_share();
     const std::vector<Space> taking_part = spaces(fast);
-    const Plan plan = plan_exchange(taking_part, pair, options, &log_);
+    const ExchangePlan plan = plan_exchange(taking_part, pair, options, &log_);
     if (fast == 0) last_plan_ = plan;
     if (plan.is_empty()) return 0;
 
-    Plan allowed = plan;
+    ExchangePlan allowed = plan;
     const auto may_not = [&](const Move& move) {
         return mode_of(watches_.at(move.space)) != TieringMode::kMove;
     };

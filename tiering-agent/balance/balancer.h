@@ -106,7 +106,7 @@ class Balancer {
     std::map<ProcessId, std::uint64_t> space_of_;
     std::uint64_t next_space_ = 1;
     Time refresh_at_{};
-    std::optional<Plan> last_plan_;  // between the two fastest tiers
+    std::optional<ExchangePlan> last_plan_;  // between the two fastest tiers
 
     mutable std::mutex mutex_;
     BalanceStatus status_;  // of `mutex_`

@@ -32,7 +32,7 @@ struct NodeRoom {
 };
 
 struct MoveJob {
-    const Plan* plan = nullptr;
+    const ExchangePlan* plan = nullptr;
     std::map<std::uint64_t, int> pid_of_space{};
     std::vector<NodeRoom> fast{};
     std::vector<NodeRoom> slow{};

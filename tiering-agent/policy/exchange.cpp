@@ -279,10 +279,10 @@ class Exchange {
 
 }  // namespace
 
-Plan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
+ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
                    const MoveLog* log) {
     const Census census = take_census(spaces, tiers, log);
-    Plan plan;
+    ExchangePlan plan;
     plan.is_even = census.spread.is_even();
     const double touches = census.touches_fast + census.touches_slow;
     if (touches > 0) plan.hit_before = census.touches_fast / touches;

@@ -46,7 +46,7 @@ struct Move {
     std::uint8_t heat = 0;
 };
 
-struct Plan {
+struct ExchangePlan {
     // Coldest first, and hottest first. Room for a promotion is made by the demotions before it: whoever
     // carries it out keeps the two in step.
     std::vector<Move> demotions;
@@ -63,7 +63,7 @@ struct Plan {
 };
 
 // Units that `log` has moved lately stay where they are; it may be null.
-Plan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
+ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
                    const MoveLog* log = nullptr);
 
 }  // namespace memtide::agent

@@ -31,7 +31,7 @@ HeatMap map_of(std::initializer_list<Part> parts, unsigned windows = 100) {
     return map;
 }
 
-Plan plan_of(const HeatMap& map, Pair pair = {}, ExchangeOptions options = {}) {
+ExchangePlan plan_of(const HeatMap& map, Pair pair = {}, ExchangeOptions options = {}) {
     const Space space{.id = 7, .heat = &map};
     if (pair.slow_free == 0) pair.slow_free = 1'000'000;
     return plan_exchange(std::span(&space, 1), pair, options);
@@ -39,7 +39,7 @@ Plan plan_of(const HeatMap& map, Pair pair = {}, ExchangeOptions options = {}) {
 
 TEST(Exchange, HotPagesTakeThePlacesOfColdOnes) {
     const HeatMap map = map_of({{100, kFast, 0}, {50, kFast, 1}, {40, kSlow, 1}, {300, kSlow, 0}});
-    const Plan plan = plan_of(map);
+    const ExchangePlan plan = plan_of(map);
     EXPECT_EQ(plan.promoted_pages, 40U);
     EXPECT_EQ(plan.demoted_pages, 40U);
     for (const Move& move : plan.promotions) {
@@ -53,13 +53,13 @@ TEST(Exchange, HotPagesTakeThePlacesOfColdOnes) {
 }
 
 TEST(Exchange, WhatIsInItsPlaceStaysThere) {
-    const Plan plan = plan_of(map_of({{100, kFast, 1}, {300, kSlow, 20}}));
+    const ExchangePlan plan = plan_of(map_of({{100, kFast, 1}, {300, kSlow, 20}}));
     EXPECT_TRUE(plan.is_empty());
     EXPECT_FALSE(plan.is_even);
 }
 
 TEST(Exchange, FreeRoomIsFilledWithTheWarmestAndTheReserveIsLeft) {
-    const Plan plan = plan_of(map_of({{100, kFast, 1}, {60, kSlow, 2}, {60, kSlow, 1}, {90, kSlow, 0}}),
+    const ExchangePlan plan = plan_of(map_of({{100, kFast, 1}, {60, kSlow, 2}, {60, kSlow, 1}, {90, kSlow, 0}}),
                               {.fast_free = 90, .reserve = 20});
     EXPECT_EQ(plan.promoted_pages, 70U);
     EXPECT_EQ(plan.demoted_pages, 0U);
@@ -69,7 +69,7 @@ TEST(Exchange, FreeRoomIsFilledWithTheWarmestAndTheReserveIsLeft) {
 }
 
 TEST(Exchange, AReserveThatIsUsedUpIsMadeAgainByTheColdest) {
-    const Plan plan = plan_of(map_of({{100, kFast, 1}, {50, kFast, 0}, {60, kSlow, 30}}), {.fast_free = 5, .reserve = 30});
+    const ExchangePlan plan = plan_of(map_of({{100, kFast, 1}, {50, kFast, 0}, {60, kSlow, 30}}), {.fast_free = 5, .reserve = 30});
     EXPECT_EQ(plan.promoted_pages, 0U);
     ASSERT_EQ(plan.demoted_pages, 25U);
     for (const Move& move : plan.demotions) EXPECT_GE(move.page, kBase + 100);
@@ -84,7 +84,7 @@ TEST(Exchange, NothingMovesIntoATierWithoutRoom) {
 
 TEST(Exchange, PlansNoMoreThanItMay) {
     const HeatMap map = map_of({{100, kFast, 0}, {100, kSlow, 1}});
-    const Plan plan = plan_of(map, {}, {.most_pages = 30});
+    const ExchangePlan plan = plan_of(map, {}, {.most_pages = 30});
     EXPECT_EQ(plan.promoted_pages, 15U);
     EXPECT_EQ(plan.demoted_pages, 15U);
 }
@@ -113,7 +113,7 @@ TEST(Exchange, WeightsDecideBetweenSpaces) {
     const HeatMap light = map_of({{50, kFast, 0}, {50, kSlow, 3}});
     const HeatMap heavy = map_of({{50, kFast, 0}, {50, kSlow, 3}});
     const std::vector<Space> spaces{{.id = 1, .heat = &light, .weight = 0.3}, {.id = 2, .heat = &heavy, .weight = 3}};
-    const Plan plan = plan_exchange(spaces, {.slow_free = 1'000}, {.most_pages = 80});
+    const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 1'000}, {.most_pages = 80});
     EXPECT_EQ(plan.promoted_pages, 40U);
     for (const Move& move : plan.promotions) EXPECT_EQ(move.space, 2U);
 }
@@ -126,7 +126,7 @@ TEST(Exchange, AShareOfTheFasterTierIsALimitBothWays) {
     spaces = {{.id = 1, .heat = &cold}, {.id = 2, .heat = &hot, .most_fast = 20}};
     EXPECT_EQ(plan_exchange(spaces, {.slow_free = 1'000}, {}).promoted_pages, 0U) << "it has what it may have";
     spaces = {{.id = 2, .heat = &hot, .most_fast = 15}};
-    const Plan plan = plan_exchange(spaces, {.slow_free = 1'000}, {});
+    const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 1'000}, {});
     EXPECT_EQ(plan.demoted_pages, 5U) << "it has more than it may have";
     EXPECT_EQ(plan.promoted_pages, 0U);
 }

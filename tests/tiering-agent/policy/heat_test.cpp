@@ -8,6 +8,8 @@ namespace memtide::agent {
 namespace {
 
 constexpr std::uint64_t kBase = 512 * 100;
+std::uint32_t draw(std::mt19937& random) { return static_cast<std::uint32_t>(random()); }
+
 constexpr PageSeen kCold{.tier = 1, .touched = false};
 constexpr PageSeen kHot{.tier = 1, .touched = true};
 
@@ -19,7 +21,7 @@ TEST(PageHeat, AverageIsTheShareOfWindowsThatTouchIt) {
         for (int unit = 0; unit < kUnits; ++unit) {
             PageHeat heat;
             for (unsigned window = 0; window < 100; ++window)
-                heat.observe(std::bernoulli_distribution(share)(random), window, random());
+                heat.observe(std::bernoulli_distribution(share)(random), window, draw(random));
             sum += heat.lasting();
         }
         EXPECT_NEAR(sum / kUnits / PageHeat::kMost, share, 0.01) << "small shares are not rounded away";
@@ -29,12 +31,12 @@ TEST(PageHeat, AverageIsTheShareOfWindowsThatTouchIt) {
 TEST(PageHeat, AChangeIsNoticedInAFewWindowsAndASteadyLoadIsNotTakenForOne) {
     std::mt19937 random(1);
     PageHeat heat;
-    for (unsigned window = 0; window < 100; ++window) heat.observe(false, window, random());
+    for (unsigned window = 0; window < 100; ++window) heat.observe(false, window, draw(random));
     EXPECT_FALSE(heat.is_changing());
-    for (unsigned window = 0; window < 3; ++window) heat.observe(true, 100 + window, random());
+    for (unsigned window = 0; window < 3; ++window) heat.observe(true, 100 + window, draw(random));
     EXPECT_TRUE(heat.is_changing());
     EXPECT_GT(heat.heat(), PageHeat::kMost / 2);
-    for (unsigned window = 0; window < 200; ++window) heat.observe(true, 103 + window, random());
+    for (unsigned window = 0; window < 200; ++window) heat.observe(true, 103 + window, draw(random));
     EXPECT_FALSE(heat.is_changing());
     EXPECT_GT(heat.heat(), 250U);
 }

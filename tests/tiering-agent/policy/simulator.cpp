@@ -58,7 +58,7 @@ std::uint64_t Simulator::plan_and_move(double seconds) {
     ExchangeOptions options;
     options.most_pages = static_cast<std::uint64_t>(machine_.copied_per_second * seconds);
     options.certainty *= 1 + 4 * log_.wasted_share();
-    const Plan plan = plan_exchange(std::span(&space, 1), tiers, options, &log_);
+    const ExchangePlan plan = plan_exchange(std::span(&space, 1), tiers, options, &log_);
     const auto apply = [&](const std::vector<Move>& moves, std::uint8_t to) {
         for (const Move& move : moves) {
             is_fast_[(move.page - kFirstPage) / machine_.unit] = to == kFast;

@@ -55,12 +55,56 @@ struct Builder {
     void device(std::string text) { add("-device", std::move(text)); }
 };
 
+// Latency and bandwidth of a node's memory as its processors in node 0 see it.
+void add_hmat(Builder& line, std::size_t node, unsigned latency_ns, Bytes bandwidth) {
+    line.add("-numa", fmt::format("hmat-lb,initiator=0,target={},hierarchy=memory,data-type=access-latency,"
+                                  "latency={}",
+                                  node, latency_ns));
+    line.add("-numa", fmt::format("hmat-lb,initiator=0,target={},hierarchy=memory,data-type=access-bandwidth,"
+                                  "bandwidth={}M",
+                                  node, bandwidth.value >> 20));
+}
+
+// SLIT distances are latencies with the own node's as 10.
+unsigned distance(unsigned latency_ns) {
+    constexpr unsigned kLocal = 10;
+    constexpr unsigned kFarthest = 254;  // 255: cannot be reached
+    return std::clamp(latency_ns * kLocal / kOwnLatencyNs, kLocal + 1, kFarthest);
+}
+
+void add_memory(Builder& line, const HostPlan& plan) {
+    Bytes all = plan.memory;
+    for (const auto& node : plan.numa_nodes) all += node.size;
+    line.add("-smp", std::to_string(plan.cpus), "-m", fmt::format("{}M", all.value >> 20));
+    // The guest's own memory is node 0 by name: without an SRAT the kernel would put the CXL window there
+    // too.
+    line.add("-object", fmt::format("memory-backend-ram,id=dram,size={}M", plan.memory.value >> 20));
+    if (plan.numa_nodes.empty()) {
+        line.add("-numa", "node,nodeid=0,memdev=dram");
+        return;
+    }
+    line.add("-numa", fmt::format("node,nodeid=0,memdev=dram,cpus=0-{},initiator=0", plan.cpus - 1));
+    for (std::size_t i = 0; i < plan.numa_nodes.size(); ++i) {
+        line.add("-object", fmt::format("memory-backend-ram,id=node{}-ram,size={}M", i + 1,
+                                        plan.numa_nodes[i].size.value >> 20));
+        line.add("-numa", fmt::format("node,nodeid={0},memdev=node{0}-ram,initiator=0", i + 1));
+    }
+    for (std::size_t i = 0; i < plan.numa_nodes.size(); ++i)
+        line.add("-numa", fmt::format("dist,src=0,dst={},val={}", i + 1,
+                                      distance(plan.numa_nodes[i].latency_ns)));
+    add_hmat(line, 0, kOwnLatencyNs, kOwnBandwidth);
+    for (std::size_t i = 0; i < plan.numa_nodes.size(); ++i)
+        add_hmat(line, i + 1, plan.numa_nodes[i].latency_ns, plan.numa_nodes[i].bandwidth);
+}
+
 void add_machine(Builder& line, const HostPlan& plan) {
     const bool cxl = !plan.vcss.empty() || !plan.direct.empty();
     line.add("-name", plan.name, "-nodefaults", "-no-user-config", "-display", "none", "-vga", "none");
-    line.add("-machine", cxl ? fmt::format("q35,cxl=on,cxl-fmw.0.targets.0=cxl.0,cxl-fmw.0.size={}M",
-                                           plan.window.value >> 20)
-                             : std::string("q35"));
+    std::string machine = "q35";
+    if (cxl)
+        machine += fmt::format(",cxl=on,cxl-fmw.0.targets.0=cxl.0,cxl-fmw.0.size={}M", plan.window.value >> 20);
+    if (!plan.numa_nodes.empty()) machine += ",hmat=on";
+    line.add("-machine", std::move(machine));
     // Without the hypervisor bit: a guest that sees it refuses to commit CXL regions ("Failed to synchronize
     // CPU cache state"), since it does not trust a hypervisor's cache flush.
     if (plan.accelerator == Accelerator::kKvm) {
@@ -68,12 +112,7 @@ void add_machine(Builder& line, const HostPlan& plan) {
     } else {
         line.add("-accel", "tcg,thread=multi", "-cpu", "max,hypervisor=off");
     }
-    const auto mebibytes = plan.memory.value >> 20;
-    line.add("-smp", std::to_string(plan.cpus), "-m", fmt::format("{}M", mebibytes));
-    // The guest's own memory is node 0 by name: without an SRAT the kernel would put the CXL window there
-    // too.
-    line.add("-object", fmt::format("memory-backend-ram,id=dram,size={}M", mebibytes));
-    line.add("-numa", "node,nodeid=0,memdev=dram");
+    add_memory(line, plan);
     // A panicked guest stays as it is, for a look at it and for its devices to be taken away by the switch.
     line.add("-device", "pvpanic-pci", "-action", "panic=pause");
 }

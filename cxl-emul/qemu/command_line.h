@@ -37,6 +37,17 @@ struct DirectDevice {
     SerialNumber serial;
 };
 
+// Memory of the host beside its own, as a NUMA node without processors: ordinary RAM that the firmware tables
+// (SRAT, SLIT and HMAT) call slower. It is as fast as the host's own in truth.
+struct SlowNode {
+    Bytes size;
+    unsigned latency_ns = 250;           // of a read, from the processors
+    Bytes bandwidth = gibibytes(16);     // a second; a multiple of 1GiB
+};
+// What the tables say of the host's own memory, node 0.
+inline constexpr unsigned kOwnLatencyNs = 100;
+inline constexpr Bytes kOwnBandwidth = gibibytes(64);
+
 // One end of a cable between two hosts: a network card in the guest, whose name and address its init sets.
 struct NetworkPort {
     std::string name;      // of the interface in the guest
@@ -76,6 +87,7 @@ struct HostPlan {
     std::vector<VcsPorts> vcss;
     std::vector<DirectDevice> direct;
     std::vector<NetworkPort> networks;
+    std::vector<SlowNode> numa_nodes;  // nodes 1 and up
     Bytes window;                    // room for CXL memory in the host's address map
     std::string monitor_socket;      // a second QMP server for people; empty: none
     std::vector<std::string> relay;  // program for guest connections to the manager; empty: no network

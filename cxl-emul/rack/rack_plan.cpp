@@ -139,6 +139,8 @@ Result<HostPlan> plan_host(const Topology& topology, const HostConfig& host, con
         attached.push_back(&in);
     }
     plan.direct = direct_devices(topology, host);
+    for (const auto& node : host.numa_nodes)
+        plan.numa_nodes.push_back({node.size, node.latency_ns, node.bandwidth});
     if (auto planned = plan_networks(topology, host, folder, plan); !planned)
         return std::unexpected(planned.error());
     plan.window = window_size(plan.direct, attached);

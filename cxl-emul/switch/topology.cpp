@@ -273,6 +273,16 @@ DirectDeviceConfig read_direct_device(const YamlMap& map) {
     return device;
 }
 
+NumaNodeConfig read_numa_node(const YamlMap& map) {
+    NumaNodeConfig node;
+    node.size = map.require("size").bytes_multiple_of(mebibytes(1));
+    if (const auto latency = map.get("latency_ns"))
+        node.latency_ns = static_cast<unsigned>(latency->integer(1, 10'000));
+    if (const auto bandwidth = map.get("bandwidth"))
+        node.bandwidth = bandwidth->bytes_multiple_of(gibibytes(1));
+    return node;
+}
+
 HostConfig read_host(const YamlMap& map) {
     HostConfig host;
     host.name = HostId(map.require("name").name());
@@ -288,6 +298,8 @@ HostConfig read_host(const YamlMap& map) {
             host.heads.push_back({DeviceId(head.require("device").name()),
                                   static_cast<std::uint8_t>(head.require("head").integer(0, kMaxHeads - 1))});
         }
+    if (const auto nodes = map.get("numa_nodes"))
+        for (const YamlValue& node : nodes->list()) host.numa_nodes.push_back(read_numa_node(node.map()));
     return host;
 }
 

@@ -133,6 +133,14 @@ struct DirectHeadConfig {
     std::uint8_t head = 0;
 };
 
+// Memory of a host beside its own: a NUMA node of ordinary RAM that the firmware calls slower.
+struct NumaNodeConfig {
+    Bytes size;
+    unsigned latency_ns = 250;
+    Bytes bandwidth = gibibytes(16);  // a second
+};
+inline constexpr std::size_t kMaxNumaNodes = 8;  // of a host beside its own
+
 struct HostConfig {
     HostId name;
     Bytes memory = gibibytes(1);
@@ -140,6 +148,7 @@ struct HostConfig {
     std::string media = "/dev/shm";  // folder of its own devices' media files
     std::vector<DirectDeviceConfig> devices;
     std::vector<DirectHeadConfig> heads;
+    std::vector<NumaNodeConfig> numa_nodes;  // numbered from 1
 };
 
 // An Ethernet cable between two QEMU hosts, with an RDMA device (RoCEv2) at both ends.

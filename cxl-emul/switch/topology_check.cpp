@@ -123,6 +123,9 @@ class Checker {
             device_names_.claim(device.name.value, item.require("name"));
             serials_.claim(device.serial, 1, "device " + device.name.value, item.require("serial"));
         }
+        if (host.numa_nodes.size() > kMaxNumaNodes)
+            map.require("numa_nodes")
+                .reject(fmt::format("a host has at most {} NUMA nodes beside its own", kMaxNumaNodes));
     }
 
     void check_switch(const YamlMap& map, const SwitchConfig& config) {
@@ -372,7 +375,9 @@ class Checker {
     }
 
     void remark_lonely_host(const YamlMap& map, const HostConfig& host) const {
-        if (attached_.contains(host.name.value) || !host.devices.empty() || !host.heads.empty()) return;
+        if (attached_.contains(host.name.value) || !host.devices.empty() || !host.heads.empty() ||
+            !host.numa_nodes.empty())
+            return;
         map.require("name").remark(
             fmt::format("{} is connected to nothing", host.name.value),
             fmt::format("give it a port of a switch ({{id: N, host: {}}}) or devices of its own",

@@ -21,7 +21,7 @@ constexpr std::string_view kBandwidth = "what an mld's LDs share, in bytes a sec
 constexpr std::string_view kDemands = "what each LD's host would take, in bytes a second: [20GiB, 20GiB]";
 constexpr std::string_view kTime = "emulated time that it takes, 0ms (default), 20ms, 2s";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 72> kKeys{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 76> kKeys{{
     {"name", "the name of the topology, of its run folder and its media files: 1 to 63 of a-z, 0-9 and -"},
     {"switches", "the list of switches; none when all devices are in hosts"},
     {"switches.name", "what managers and commands call the switch: switch0"},
@@ -98,6 +98,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 72> kKeys{{
     {"hosts.heads", "the list of heads of multi-headed devices in the host, without a switch"},
     {"hosts.heads.device", "the name of a device under multi_headed_devices"},
     {"hosts.heads.head", "which of its heads is in this host, from 0"},
+    {"hosts.numa_nodes", "the list of NUMA nodes of RAM beside the host's own, without processors"},
+    {"hosts.numa_nodes.size", "how much memory the node has: 768MiB"},
+    {"hosts.numa_nodes.latency_ns", "what the firmware says of a read, 1 to 10000; 250 by default"},
+    {"hosts.numa_nodes.bandwidth", "what the firmware says, in bytes a second: 16GiB (default)"},
     {"networks", "the list of RDMA networks, each between two QEMU hosts"},
     {"networks.name", "the name of the interface in both hosts, at most 15 characters: rdma0"},
     {"networks.hosts", "the two hosts that it connects: [host0, host1]"},

@@ -1,0 +1,98 @@
+#include "tests/bench/tiering/distribution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace memtide::bench {
+namespace {
+
+constexpr double kAll32Bits = 4294967296.0;
+
+std::uint32_t share_of_32_bits(double share) {
+    return static_cast<std::uint32_t>(std::clamp(share * kAll32Bits, 0.0, kAll32Bits - 1));
+}
+
+// Where the hot set is in a phase: the pieces of memory in shuffled order (Fisher and Yates).
+PageSpan hot_set(const Shape& shape, unsigned phase) {
+    std::vector<std::size_t> order(std::max<std::size_t>(1, shape.pages / shape.hot_pages));
+    std::iota(order.begin(), order.end(), 0);
+    Random random(7);
+    for (std::size_t i = order.size() - 1; i > 0; --i)
+        std::swap(order[i], order[Random::scale(static_cast<std::uint32_t>(random.next()), i + 1)]);
+    return {order[phase % order.size()] * shape.hot_pages, shape.hot_pages};
+}
+
+std::vector<double> zipf_popularity(const Shape& shape, unsigned phase) {
+    const std::size_t keys = shape.pages * shape.keys_per_page;
+    std::vector<double> popularity(shape.pages);
+    double sum = 0;
+    for (std::size_t rank = 0; rank < keys; ++rank) {
+        const double share = std::pow(static_cast<double>(rank + 1), -shape.exponent);
+        Random hash((std::uint64_t{phase} << 48) + rank);
+        popularity[Random::scale(static_cast<std::uint32_t>(hash.next()), shape.pages)] += share;
+        sum += share;
+    }
+    for (double& share : popularity) share /= sum;
+    return popularity;
+}
+
+}  // namespace
+
+Distribution::Distribution(const Shape& shape, unsigned phase) : shape_(shape) {
+    if (shape.pattern == Pattern::kZipf) {
+        popularity_ = zipf_popularity(shape, phase);
+        make_aliases();
+    } else if (shape.pattern != Pattern::kUniform) {
+        hot_ = hot_set(shape, phase);
+        hot_threshold_ = share_of_32_bits(hot_.count == shape.pages ? 1.0 : shape.hot_share);
+        // With everything hot there is nowhere else to go.
+        if (hot_.count == shape.pages) shape_.pattern = shape.pattern == Pattern::kScan ? shape.pattern
+                                                                                         : Pattern::kUniform;
+    }
+}
+
+void Distribution::make_aliases() {
+    const std::size_t count = popularity_.size();
+    aliases_.resize(count);
+    std::vector<double> scaled(count);
+    std::vector<std::size_t> small;
+    std::vector<std::size_t> large;
+    for (std::size_t i = 0; i < count; ++i) {
+        scaled[i] = popularity_[i] * static_cast<double>(count);
+        (scaled[i] < 1 ? small : large).push_back(i);
+    }
+    while (!small.empty() && !large.empty()) {
+        const std::size_t less = small.back();
+        const std::size_t more = large.back();
+        small.pop_back();
+        aliases_[less] = {share_of_32_bits(scaled[less]), static_cast<std::uint32_t>(more)};
+        scaled[more] -= 1 - scaled[less];
+        if (scaled[more] >= 1) continue;
+        large.pop_back();
+        small.push_back(more);
+    }
+    for (const auto* rest : {&small, &large})
+        for (const std::size_t i : *rest) aliases_[i] = {~std::uint32_t{0}, static_cast<std::uint32_t>(i)};
+}
+
+double Distribution::probability(std::size_t page) const {
+    const auto pages = static_cast<double>(shape_.pages);
+    if (shape_.pattern == Pattern::kUniform) return 1 / pages;
+    if (shape_.pattern == Pattern::kZipf) return popularity_[page];
+    const auto hot = static_cast<double>(hot_.count);
+    const bool is_hot = page >= hot_.first && page < hot_.first + hot_.count;
+    if (shape_.pattern == Pattern::kScan) return is_hot ? 1 / hot : 0;
+    return is_hot ? shape_.hot_share / hot : (1 - shape_.hot_share) / (pages - hot);
+}
+
+double Distribution::best_hit(std::size_t fast_pages) const {
+    std::vector<double> shares(shape_.pages);
+    for (std::size_t page = 0; page < shares.size(); ++page) shares[page] = probability(page);
+    std::ranges::sort(shares, std::greater());
+    shares.resize(std::min(fast_pages, shares.size()));
+    return std::accumulate(shares.begin(), shares.end(), 0.0);
+}
+
+}  // namespace memtide::bench

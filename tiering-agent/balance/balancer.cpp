@@ -1,6 +1,7 @@
 #include "tiering-agent/balance/balancer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <ctime>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "common/log/log.h"
 #include "tiering-agent/balance/rivals.h"
+#include "tiering-agent/observe/zones.h"
 
 namespace memtide::agent {
 namespace {
@@ -246,12 +248,16 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     constexpr int kRestWindows = 4;
     log_.set_rest(kRestWindows * pace_.window(), now);
     // What is free has to be known as it is now: processes allocate.
-    const auto nodes = read_nodes(parts_.files);
+    const auto usable = read_usable_pages(parts_.files);
+    if (!usable) {
+        log::warning("room in nodes cannot be read", {{"error", usable.error()}});
+        return 0;
+    }
     const auto rooms = [&](std::size_t tier) {
         std::vector<NodeRoom> result;
-        for (const NodeFacts& node : nodes)
-            if (std::ranges::find(tiers_.tiers[tier].nodes, node.node) != tiers_.tiers[tier].nodes.end())
-                result.push_back({node.node, pages(node.free)});
+        for (const int node : tiers_.tiers[tier].nodes)
+            if (const auto found = usable->find(node); found != usable->end())
+                result.push_back({node, found->second});
         return result;
     };
     const auto sum = [](const std::vector<NodeRoom>& of) {
@@ -291,7 +297,8 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
         [&](const Move& move, bool promoted, int error) {
             const auto at = steady_clock::now();
             if (error != 0) {
-                log_.add_failure(move.space, move.page, at);
+                // That there was no room is not the page's fault.
+                if (error != ENOMEM) log_.add_failure(move.space, move.page, at);
                 return;
             }
             Watch& watch = watches_.at(move.space);
@@ -302,6 +309,17 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
             (promoted ? counts.first : counts.second) += move.pages;
         },
         [&] { return !stop.stop_requested() && steady_clock::now() < deadline; });
+    std::uint64_t failed = 0;
+    for (const auto& [error, count] : report.failed_pages) failed += count;
+    log::debug("exchange", {{"tier", tiers_.tiers[fast].name},
+                            {"free", pair.fast_free},
+                            {"reserve", pair.reserve},
+                            {"even", plan.is_even},
+                            {"to_demote", plan.demoted_pages},
+                            {"to_promote", plan.promoted_pages},
+                            {"demoted", report.demoted_pages},
+                            {"promoted", report.promoted_pages},
+                            {"failed", failed}});
     for (const std::uint64_t gone : report.gone) drop(gone, {ErrorCode::kNotFound, "it has ended"});
     const std::lock_guard lock(mutex_);
     status_.promoted_pages += report.promoted_pages;

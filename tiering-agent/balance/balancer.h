@@ -26,8 +26,8 @@ struct BalanceOptions {
     int agent_pid = 0;
     Bytes least_rss = mebibytes(8);  // of a process, to be watched
     std::chrono::milliseconds refresh_every{2'000};  // nodes and processes
-    std::chrono::milliseconds longest_move{500};     // then it is time to look again
-    double reserve = 0.02;  // of the faster tier, for what processes allocate next
+    std::chrono::milliseconds longest_move{2'000};  // then it is time to look again
+    double reserve = 0.01;  // of the faster tier, for what processes allocate next
 };
 
 // What it has come to, since its start.

@@ -58,9 +58,11 @@ class Direction {
                    pages + moves_[next_].pages <= limit)
                 pages += moves_[next_++].pages;
             if (next_ == begin) break;  // no room for the next one
+            const int node = roomiest->node;
             const std::uint64_t done =
-                move_some(std::span(moves_).subspan(begin, next_ - begin), roomiest->node, job, mover, heard, report);
-            roomiest->free_pages -= std::min(roomiest->free_pages, done);
+                move_some(std::span(moves_).subspan(begin, next_ - begin), node, job, mover, heard, report);
+            for (NodeRoom& room : rooms_)
+                if (room.node == node) room.free_pages -= std::min(room.free_pages, done);
             moved += done;
             most -= pages;
         }
@@ -81,8 +83,10 @@ class Direction {
             return 0;
         }
         std::uint64_t moved = 0;
+        bool is_full = false;
         for (std::size_t i = 0; i < moves.size(); ++i) {
             const int error = states ? (*states)[i] : EPERM;
+            is_full = is_full || error == ENOMEM;
             heard(moves[i], promotes_, error);
             if (error != 0)
                 report.failed_pages[error] += moves[i].pages;
@@ -90,6 +94,9 @@ class Direction {
                 moved += moves[i].pages;
         }
         (promotes_ ? report.promoted_pages : report.demoted_pages) += moved;
+        // Whatever the kernel said was free: others have it.
+        if (is_full)
+            std::erase_if(rooms_, [&](const NodeRoom& room) { return room.node == node; });
         return moved;
     }
 

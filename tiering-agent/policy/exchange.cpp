@@ -16,8 +16,12 @@ constexpr std::size_t kClasses = 4 * kHeats;
 using Counts = std::array<std::uint64_t, kClasses>;  // pages
 
 constexpr unsigned kLeastWindows = 3;  // before them a unit is too new to be judged
-// Twice what chance makes differ is a difference; pages of one load that is spread evenly show 1.
-constexpr double kEvenDispersion = 1.5;
+// Pages of one load that is spread evenly differ as chance makes them: this is 1 then, and a great many pages
+// leave little doubt of it.
+constexpr double kEvenDispersion = 1.15;
+// The variance that rounding at random adds to that of the lasting share: a quarter of a step's square at
+// each window, forgotten as the windows are.
+constexpr double kRounding = 4.0 / (PageHeat::kMost * PageHeat::kMost);
 
 constexpr unsigned heat_of(std::size_t kind) { return static_cast<unsigned>(kind % kHeats); }
 constexpr bool is_changing(std::size_t kind) { return (kind & kChanging) != 0; }
@@ -69,8 +73,10 @@ class Spread {
         const double chance =
             variance_of_heat(static_cast<unsigned>(std::lround(mean * PageHeat::kMost)), false, windows) /
             (double{PageHeat::kMost} * PageHeat::kMost);
-        return variance < kEvenDispersion * chance;
+        return variance < kEvenDispersion * (chance + kRounding);
     }
+    // Long enough to rank what differs little.
+    [[nodiscard]] bool is_well_known() const { return windows_ >= count_ * PageHeat::kLastingWindows; }
 
   private:
     double count_ = 0;
@@ -289,7 +295,8 @@ ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, con
 
     Exchange decided(census, tiers, options);
     decided.make_reserve();
-    decided.fill();
+    // Where nothing tells pages apart yet, the ones to have first would be any.
+    if (!plan.is_even || census.spread.is_well_known()) decided.fill();
     if (!plan.is_even) decided.exchange();
 
     plan.demotions = collect(spaces, census, tiers.fast, census.must_stay, decided.down, log);

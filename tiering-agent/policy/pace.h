@@ -21,7 +21,7 @@ class Pace {
         milliseconds shortest_period_changing{100};
         milliseconds longest_rest{30'000};
         double processor_share = 0.01;        // of one, in the long run
-        double processor_share_changing = 0.1;  // while things move
+        double processor_share_changing = 0.2;  // while things move
     };
     // What a window and the plan after it came to. Pages of 4 KiB.
     struct Round {

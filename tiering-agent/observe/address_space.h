@@ -99,7 +99,7 @@ std::optional<SpecialSizes> parse_special_sizes(std::string_view status);
 
 // --- Reading. kNotFound when the process is gone, or its pid is another one's now. Thread safe. ---
 
-// Flags and policies are not looked at. About 1 ms for 10,000 mappings.
+// Flags and policies are not looked at. Measured: 4 to 10 ms for 10,000 mappings.
 Result<std::vector<Vma>> read_address_space(const Files& files, ProcessId process);
 
 // Fills `flags` anew. Where status says that nothing is locked and nothing is hugetlbfs, it takes one small

@@ -360,4 +360,6 @@ std::vector<std::pair<std::string, YamlValue>> YamlMap::entries() const {
     return result;
 }
 
+bool YamlMap::is_empty() const { return !self_.node_->absent && self_.node_->yaml.size() == 0; }
+
 }  // namespace memtide

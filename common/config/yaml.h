@@ -105,6 +105,8 @@ class YamlMap {
     [[nodiscard]] YamlValue require(std::string_view key) const;
     // Every key and value, for maps whose keys are data; all become known.
     [[nodiscard]] std::vector<std::pair<std::string, YamlValue>> entries() const;
+    // Whether it is there and has no keys; makes none known.
+    [[nodiscard]] bool is_empty() const;
     void reject(std::string message, std::string advice = {}) const;
 
   private:

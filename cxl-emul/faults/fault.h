@@ -63,7 +63,7 @@ struct Fault {
     std::uint64_t skip = 0;
     double probability = 1;
     std::optional<std::uint64_t> times;
-    // Of its random draws; a scenario gives one to those that have none.
+    // Of its random draws; a scenario gives one to those that draw and have none.
     std::optional<std::uint64_t> seed;
 
     // How.

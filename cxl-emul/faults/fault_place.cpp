@@ -64,7 +64,7 @@ Place place_of_host(const Fault& fault, const Topology& topology) {
 // What a device has, and the fault speaks of.
 std::optional<PlaceMistake> mistake_about_ld(const Fault& fault, const FaultPlace& place,
                                              const Topology& topology) {
-    if (!fault.ld) return std::nullopt;
+    if (!fault.ld || !place.device) return std::nullopt;
     const DeviceConfig* device = topology.find_switch(place.switches.front())->device(*place.device);
     const std::size_t lds = std::max<std::size_t>(device->lds.size(), 1);
     if (*fault.ld < lds) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/config/yaml.h"
+#include "cxl-emul/faults/fault_table.h"
 #include "cxl-emul/faults/read_fault.h"
 
 namespace memtide::emul {
@@ -28,7 +29,8 @@ Result<Scenario> read_scenario(const YamlDocument& document, const Topology* top
             ScheduledFault next;
             if (const auto at = map.get("at")) next.at = std::chrono::milliseconds(at->milliseconds());
             next.fault = read_fault(map, topology);
-            if (!next.fault.seed) next.fault.seed = seed_of(scenario.seed, scenario.faults.size());
+            const bool draws = use_of(row_of(next.fault.kind), "seed") != KeyUse::kNone;
+            if (draws && !next.fault.seed) next.fault.seed = seed_of(scenario.seed, scenario.faults.size());
             scenario.faults.push_back(std::move(next));
         }
     }

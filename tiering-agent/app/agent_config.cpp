@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/config/yaml.h"
+#include "tiering-agent/policy/tiering_config.h"
 
 namespace memtide::agent {
 namespace {
@@ -62,15 +63,17 @@ Result<AgentConfig> load_config(const std::string& path) {
     }
     if (const auto load = root.get("load_modules")) config.load_modules = load->boolean();
     if (const auto timing = root.get("timing")) read_timing(timing->map(), config);
+    if (const auto tiering = root.get("tiering")) config.tiering = read_tiering(*tiering, system_users());
     if (auto good = document->check(); !good) return std::unexpected(std::move(good.error()));
     return config;
 }
 
 Result<> check_config(const AgentConfig& config) {
-    if (config.manager.empty())
+    if (config.manager.empty() && config.tiering.mode == TieringMode::kOff)
         return fail(ErrorCode::kInvalidArgument,
-                    "no fabric manager given: use --manager URL or \"manager\" in the config");
-    if (!is_manager_url(config.manager))
+                    "nothing to do: no fabric manager given (--manager URL, or \"manager\" in the config), and "
+                    "no tiering (\"tiering\" in the config)");
+    if (!config.manager.empty() && !is_manager_url(config.manager))
         return fail(ErrorCode::kInvalidArgument,
                     "\"" + config.manager + "\" is not https://HOST:PORT, http://HOST:PORT or unix:/PATH");
     if (config.credentials.tls.certificate.empty() != config.credentials.tls.key.empty())

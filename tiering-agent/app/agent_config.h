@@ -6,6 +6,7 @@
 #include "common/base/ids.h"
 #include "tiering-agent/fabric/channel.h"
 #include "tiering-agent/hotplug/controller.h"
+#include "tiering-agent/policy/targets.h"
 
 namespace memtide::agent {
 
@@ -18,6 +19,7 @@ struct AgentConfig {
     bool load_modules = true;
     ChannelTiming channel{};
     ControllerTiming controller{};
+    TieringConfig tiering{};  // mode off unless the file has the block
 };
 
 // Mistakes are reported as FILE:LINE:COLUMN, one a line. `manager` and `host` may be missing: the command

@@ -1,6 +1,9 @@
 // memtide-tiering-agent: parses, wires the parts together and runs them.
 #include <cstdio>
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -14,6 +17,7 @@
 #include "common/usage/explain.h"
 #include "tiering-agent/app/agent_config.h"
 #include "tiering-agent/app/once.h"
+#include "tiering-agent/app/tiering_service.h"
 #include "tiering-agent/hotplug/host.h"
 
 namespace {
@@ -88,50 +92,88 @@ void load_modules(ModuleLoader& loader) {
             log::warning("kernel module is missing", {{"module", name}, {"reason", loaded.error()}});
 }
 
+// What the fabric manager wants of this host, and what becomes of it.
+class FabricService {
+  public:
+    static Result<std::unique_ptr<FabricService>> start(boost::asio::io_context& io, Files& files,
+                                                        const AgentConfig& config, const std::string& boot_id) {
+        auto credentials = http::Credentials::load(config.credentials);
+        if (!credentials) return std::unexpected(std::move(credentials.error()));
+        auto records = RegionRecords::open(config.state, boot_id);
+        if (!records) return std::unexpected(std::move(records.error()));
+        auto modules = config.load_modules ? make_kmod_loader() : make_disabled_loader();
+        if (config.load_modules) load_modules(*modules);
+        std::unique_ptr<FabricService> service(
+            new FabricService(io, files, config, boot_id, *std::move(records), std::move(modules), *std::move(credentials)));
+        service->controller_.start();
+        service->channel_.start();
+        return service;
+    }
+    void stop() { controller_.stop(); }
+
+  private:
+    FabricService(boost::asio::io_context& io, Files& files, const AgentConfig& config,
+                  const std::string& boot_id, RegionRecords records, std::unique_ptr<ModuleLoader> modules,
+                  std::shared_ptr<http::Credentials> credentials)
+        : records_(std::move(records)),
+          modules_(std::move(modules)),
+          bus_(make_libcxl_bus(files)),
+          mover_(make_page_mover()),
+          host_({files, *bus_, records_, *modules_, *mover_, interruption_}),
+          controller_(host_, interruption_, config.controller,
+                      [this](const Observed& observed) { channel_.set_observed(observed); }),
+          channel_(io.get_executor(),
+                   {.manager = config.manager,
+                    .host = config.host,
+                    .identity = {.version = MEMTIDE_VERSION, .boot_id = boot_id},
+                    .credentials = std::move(credentials),
+                    .timing = config.channel},
+                   [this](const Desired& desired) { controller_.set_desired(desired); }) {}
+
+    RegionRecords records_;
+    std::unique_ptr<ModuleLoader> modules_;
+    std::unique_ptr<CxlBus> bus_;
+    std::unique_ptr<PageMover> mover_;
+    Interruption interruption_;
+    SysfsHost host_;
+    Controller controller_;
+    Channel channel_;
+};
+
 int serve(const AgentConfig& config) {
-    const auto credentials = http::Credentials::load(config.credentials);
-    if (!credentials) return failure(credentials.error().message);
     Files files;
     const auto boot_id = files.read("proc/sys/kernel/random/boot_id");
     if (!boot_id) return failure(boot_id.error().message);
-    auto records = RegionRecords::open(config.state, *boot_id);
-    if (!records) return failure(records.error().message);
-    const auto modules = config.load_modules ? make_kmod_loader() : make_disabled_loader();
-    if (config.load_modules) load_modules(*modules);
-
-    const auto bus = make_libcxl_bus(files);
-    const auto mover = make_page_mover();
-    Interruption interruption;
-    SysfsHost host({files, *bus, *records, *modules, *mover, interruption});
-
     boost::asio::io_context io;
-    Channel* reports_to = nullptr;
-    Controller controller(host, interruption, config.controller,
-                          [&](const Observed& observed) { reports_to->set_observed(observed); });
-    Channel channel(io.get_executor(),
-                    {.manager = config.manager,
-                     .host = config.host,
-                     .identity = {.version = MEMTIDE_VERSION, .boot_id = *boot_id},
-                     .credentials = *credentials,
-                     .timing = config.channel},
-                    [&](const Desired& desired) { controller.set_desired(desired); });
-    reports_to = &channel;
+    std::unique_ptr<FabricService> fabric;
+    if (!config.manager.empty()) {
+        auto started = FabricService::start(io, files, config, *boot_id);
+        if (!started) return failure(started.error().message);
+        fabric = *std::move(started);
+    }
+    std::unique_ptr<TieringService> tiering;
+    if (config.tiering.mode != TieringMode::kOff) {
+        std::error_code ignored;  // the socket's own error says it better
+        std::filesystem::create_directories(config.state, ignored);
+        auto started = TieringService::start(io.get_executor(), files, config.tiering, config.state + "/agent.sock");
+        if (!started) return failure(started.error().message);
+        tiering = *std::move(started);
+    }
 
     boost::asio::co_spawn(
         io,
         [&]() -> boost::asio::awaitable<void> {
             co_await daemon::wait_for_shutdown_signal();
+            daemon::notify_stopping();
+            if (tiering) co_await tiering->stop();
             io.stop();
         },
         boost::asio::detached);
-    controller.start();
-    channel.start();
     log::info("agent started", {{"host", config.host}, {"manager", config.manager}});
     daemon::notify_ready("serving host " + config.host.value);
     io.run();
-    daemon::notify_stopping();
     // Memory that is online stays online; what was under way goes on after the next start.
-    controller.stop();
+    if (fabric) fabric->stop();
     log::info("agent stopped");
     return daemon::kExitOk;
 }

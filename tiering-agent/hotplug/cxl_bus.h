@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "tiering-agent/hotplug/files.h"
+#include "common/sysfs/files.h"
 #include "tiering-agent/hotplug/state.h"
 
 namespace memtide::agent {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tiering-agent/hotplug/files.h"
+#include "common/sysfs/files.h"
 #include "tiering-agent/hotplug/state.h"
 
 // Who uses the pages of memory blocks, from /proc/PID/{numa_maps,maps,pagemap} and /proc/kpageflags.

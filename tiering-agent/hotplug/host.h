@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/sysfs/files.h"
 #include "tiering-agent/hotplug/cxl_bus.h"
-#include "tiering-agent/hotplug/files.h"
 #include "tiering-agent/hotplug/holders.h"
 #include "tiering-agent/hotplug/interruption.h"
 #include "tiering-agent/hotplug/modules.h"

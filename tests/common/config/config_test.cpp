@@ -75,6 +75,15 @@ TEST(Yaml, ATabInTheIndentationIsNamed) {
             << text;
 }
 
+TEST(Yaml, WhetherAMapIsEmptyMakesNoKeyKnown) {
+    const auto document = YamlDocument::parse("a: {}\nb: {typo: 1}\n", "f");
+    ASSERT_TRUE(document.has_value());
+    EXPECT_TRUE(document->root().require("a").map().is_empty());
+    EXPECT_FALSE(document->root().require("b").map().is_empty());
+    ASSERT_FALSE(document->check().has_value());
+    EXPECT_NE(document->check().error().message.find("typo"), std::string::npos);
+}
+
 TEST(Yaml, OneValueIsComplainedAboutOnce) {
     const auto document = YamlDocument::parse("a: 60\nb: 5sec\n", "x.yaml");
     ASSERT_TRUE(document);

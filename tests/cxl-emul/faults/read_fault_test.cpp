@@ -78,6 +78,8 @@ TEST(ReadFault, AKindRefusesTheKeysOfOthersAndMissesItsOwn) {
     EXPECT_EQ(mistake_in("{fault: late}"), "f:1:1: missing \"delay\"");
     EXPECT_EQ(mistake_in("{fault: link-down}"),
               "f:1:1: link-down of what? It needs one of: port device host");
+    EXPECT_EQ(mistake_in("{fault: poison, ld: 0}"),
+              "f:1:1: poison of what? It needs one of: device port");
     EXPECT_EQ(mistake_in("{fault: link-down, port: 2, host: host0}"),
               "f:1:1: a fault happens to one of port, device and host");
     EXPECT_EQ(mistake_in("{fault: lying-device, device: mld0}"),
@@ -119,6 +121,9 @@ TEST(ReadScenario, FaultsWithoutASeedGetOneOfTheScenarios) {
     EXPECT_NE(one->faults[0].fault.seed, one->faults[1].fault.seed);
     EXPECT_NE(one->faults[0].fault.seed, other->faults[0].fault.seed);
     EXPECT_EQ(one->faults[2].fault.seed, 5U);
+    const auto steady = parse_scenario("scenario: [{fault: link-down, port: 2}]", "s", nullptr);
+    ASSERT_TRUE(steady) << steady.error().message;
+    EXPECT_EQ(steady->faults[0].fault.seed, std::nullopt) << "it draws nothing";
 }
 
 TEST(ReadScenario, AnEmptyOneAndNoneAreRefused) {

@@ -38,7 +38,8 @@ TEST(Corpus, CapturesReadAsTheyDid) {
     const std::filesystem::path fuzz(MEMTIDE_FUZZ_FOLDER);
     std::vector<std::filesystem::path> captures;
     for (const auto& entry : std::filesystem::directory_iterator(fuzz / "corpus/memtide_fmapi_packets_fuzz"))
-        captures.push_back(entry.path());
+        if (!entry.path().filename().string().starts_with("reaches-"))  // found by fuzzing, not recorded
+            captures.push_back(entry.path());
     std::ranges::sort(captures);
     ASSERT_FALSE(captures.empty());
     std::string text;

@@ -38,7 +38,21 @@ void check_agent(std::string_view text) {
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const auto config = memtide::agent::load_config(path);
     close(fd);
-    if (!config) require(config.error().message.starts_with(path));
+    if (!config) {
+        require(config.error().message.starts_with(path));
+        return;
+    }
+    using namespace memtide::agent;
+    require(group_tiers({}, config->tiering.tiers).has_value());
+    const std::string words(text);
+    const Process process{.comm = words, .exe = words, .command = words, .cgroup = words, .unit = words};
+    const auto members = assign_targets({process}, config->tiering.targets, 1);
+    require(members.size() == 1 && !explain(members.front(), config->tiering.targets).empty());
+    const Vma vma{.range = {0x1000, 0x2000}, .name = words};
+    for (const TieringTarget& target : config->tiering.targets) {
+        require(target.mode <= config->tiering.mode);
+        if (const auto stay = why_it_stays(vma, target)) require(!explain(*stay, vma, target).empty());
+    }
 }
 
 }  // namespace

@@ -41,6 +41,52 @@ TEST_F(AgentConfigFile, OfTheRepositoryIsGoodAndHasTheDefaults) {
     EXPECT_EQ(config->manager, "http://127.0.0.1:8080");
     EXPECT_TRUE(config->load_modules);
     EXPECT_EQ(config->state, AgentConfig{}.state);
+    EXPECT_EQ(config->tiering, TieringConfig{});
+}
+
+// The block that is commented out in the example is an example, too.
+TEST_F(AgentConfigFile, OfTheRepositoryHasATieringBlockThatIsGood) {
+    std::ifstream example(MEMTIDE_EXAMPLE_CONFIG);
+    std::string text = "manager: http://a:1\n";
+    bool is_block = false;
+    for (std::string line; std::getline(example, line);) {
+        is_block = line.starts_with("# tiering:") || (is_block && line.starts_with("#  "));
+        if (is_block) text += line.substr(2) + "\n";
+    }
+    const auto config = load(text);
+    ASSERT_TRUE(config.has_value()) << config.error().message << "\n" << text;
+    EXPECT_EQ(config->tiering.mode, TieringMode::kMove);
+    EXPECT_EQ(config->tiering.tiers.size(), 2U);
+    EXPECT_EQ(config->tiering.targets.size(), 3U);
+    EXPECT_EQ(config->tiering.targets.front().exclude.size(), 2U);
+}
+
+// Every block of YAML in the documentation with `tiering:` starts as it is.
+TEST_F(AgentConfigFile, ExamplesOfTheDocumentationAreGood) {
+    std::ifstream documentation(MEMTIDE_TIERING_DOCUMENTATION);
+    int examples = 0;
+    std::string text;
+    bool is_yaml = false;
+    for (std::string line; std::getline(documentation, line);) {
+        if (line == "```yaml") {
+            is_yaml = true;
+            text = "";
+        } else if (line == "```" && is_yaml) {
+            is_yaml = false;
+            ++examples;
+            const auto config = load(text);
+            EXPECT_TRUE(config.has_value()) << config.error().message << "\n" << text;
+        } else if (is_yaml) {
+            text += line + "\n";
+        }
+    }
+    EXPECT_GE(examples, 3);
+}
+
+TEST_F(AgentConfigFile, TieringIsOffWithoutItsBlock) {
+    EXPECT_EQ(load("manager: http://a:1\n")->tiering.mode, TieringMode::kOff);
+    EXPECT_EQ(load("tiering: {mode: move}\n")->tiering.mode, TieringMode::kMove);
+    expect_mistake("tiering:\n  targets:\n    - match: {unit: a}\n", "3:21", "a.service");
 }
 
 TEST_F(AgentConfigFile, IsReadInFull) {

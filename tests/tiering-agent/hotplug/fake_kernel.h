@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/sysfs/files.h"
 #include "tiering-agent/hotplug/cxl_bus.h"
-#include "tiering-agent/hotplug/files.h"
 #include "tiering-agent/hotplug/modules.h"
 
 namespace memtide::agent {

@@ -1,4 +1,4 @@
-#include "tiering-agent/hotplug/files.h"
+#include "common/sysfs/files.h"
 
 #include <algorithm>
 #include <array>
@@ -10,10 +10,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-namespace memtide::agent {
+namespace memtide {
 namespace {
 
 constexpr std::size_t kReadLimit = 16 << 20;
+constexpr std::size_t kLineLimit = 1 << 20;
 
 class Descriptor {
   public:
@@ -77,6 +78,34 @@ Result<std::string> Files::read(const std::string& path) const {
     return text;
 }
 
+Result<> Files::for_each_line(const std::string& path,
+                              const std::function<void(std::string_view)>& visit) const {
+    const std::string full = absolute(path);
+    const Descriptor file(full, O_RDONLY);
+    if (file.get() < 0) return fail_system("open", full, errno);
+    std::string pending;
+    std::vector<char> chunk(65536);
+    while (true) {
+        const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_system("read", full, errno);
+        if (got == 0) break;
+        std::string_view fresh(chunk.data(), static_cast<std::size_t>(got));
+        for (auto end = fresh.find('\n'); end != std::string_view::npos; end = fresh.find('\n')) {
+            pending += fresh.substr(0, end);
+            visit(pending);
+            pending.clear();
+            fresh.remove_prefix(end + 1);
+        }
+        pending += fresh;
+        if (pending.size() <= kLineLimit) continue;
+        visit(pending);
+        pending.clear();
+    }
+    if (!pending.empty()) visit(pending);
+    return {};
+}
+
 Result<std::uint64_t> Files::read_number(const std::string& path) const {
     auto text = read(path);
     if (!text) return std::unexpected(std::move(text.error()));
@@ -119,9 +148,17 @@ std::optional<std::string> Files::link_target(const std::string& path) const {
     return target.filename().string();
 }
 
+Result<std::string> Files::read_link(const std::string& path) const {
+    const std::string full = absolute(path);
+    std::error_code error;
+    const auto target = std::filesystem::read_symlink(full, error);
+    if (error) return fail_system("read the link", full, error.value());
+    return target.string();
+}
+
 bool Files::exists(const std::string& path) const {
     std::error_code error;
     return std::filesystem::exists(std::filesystem::symlink_status(absolute(path), error));
 }
 
-}  // namespace memtide::agent
+}  // namespace memtide

@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tiering-agent/policy/heat_map.h"
+
+namespace memtide::agent {
+namespace {
+
+constexpr std::uint64_t kBase = 512 * 100;
+std::uint32_t draw(std::mt19937& random) { return static_cast<std::uint32_t>(random()); }
+
+constexpr PageSeen kCold{.tier = 1, .touched = false};
+constexpr PageSeen kHot{.tier = 1, .touched = true};
+
+TEST(PageHeat, AverageIsTheShareOfWindowsThatTouchIt) {
+    std::mt19937 random(1);
+    for (const double share : {0.0, 0.01, 0.1, 0.5, 0.9, 1.0}) {
+        double sum = 0;
+        constexpr int kUnits = 2'000;
+        for (int unit = 0; unit < kUnits; ++unit) {
+            PageHeat heat;
+            for (unsigned window = 0; window < 100; ++window)
+                heat.observe(std::bernoulli_distribution(share)(random), window, draw(random));
+            sum += heat.lasting();
+        }
+        EXPECT_NEAR(sum / kUnits / PageHeat::kMost, share, 0.01) << "small shares are not rounded away";
+    }
+}
+
+TEST(PageHeat, AChangeIsNoticedInAFewWindowsAndASteadyLoadIsNotTakenForOne) {
+    std::mt19937 random(1);
+    PageHeat heat;
+    for (unsigned window = 0; window < 100; ++window) heat.observe(false, window, draw(random));
+    EXPECT_FALSE(heat.is_changing());
+    for (unsigned window = 0; window < 3; ++window) heat.observe(true, 100 + window, draw(random));
+    EXPECT_TRUE(heat.is_changing());
+    EXPECT_GT(heat.heat(), PageHeat::kMost / 2);
+    for (unsigned window = 0; window < 200; ++window) heat.observe(true, 103 + window, draw(random));
+    EXPECT_FALSE(heat.is_changing());
+    EXPECT_GT(heat.heat(), 250U);
+}
+
+TEST(PageHeat, ChanceIsLessTheMoreWindowsThereWere) {
+    EXPECT_GT(variance_of_heat(100, false, 4), variance_of_heat(100, false, 64));
+    EXPECT_GT(variance_of_heat(100, true, 64), variance_of_heat(100, false, 64));
+    EXPECT_GT(variance_of_heat(0, false, 64), 0) << "never touched is not never to be touched";
+}
+
+std::vector<HeatMap::Unit> units_of(const HeatMap& map) {
+    std::vector<HeatMap::Unit> units;
+    map.for_each([&](const HeatMap::Unit& unit) { units.push_back(unit); });
+    return units;
+}
+
+TEST(HeatMap, KnowsPagesWhereTheyAreAndHolesCostNothing) {
+    HeatMap map;
+    const std::size_t empty = map.memory();
+    map.observe(kBase, std::vector<PageSeen>(512 * 1000));
+    EXPECT_EQ(map.memory(), empty);
+    map.observe(kBase + 3, std::vector{kHot, kCold});
+    const auto units = units_of(map);
+    ASSERT_EQ(units.size(), 2U);
+    EXPECT_EQ(units[0].page, kBase + 3);
+    EXPECT_GT(units[0].heat.heat(), units[1].heat.heat());
+    EXPECT_LT(map.memory(), empty + 2'000);
+    map.forget(kBase, kBase + 4);
+    EXPECT_EQ(units_of(map).size(), 1U);
+    map.forget(0, UINT64_MAX);
+    EXPECT_TRUE(units_of(map).empty());
+}
+
+TEST(HeatMap, AHugePageIsOneUnitAndItsPartsAreAsWarmWhenItIsSplit) {
+    HeatMap map;
+    PageSeen huge = kHot;
+    huge.huge = true;
+    for (int window = 0; window < 40; ++window) map.observe(kBase, std::vector(512, huge));
+    ASSERT_EQ(units_of(map).size(), 1U);
+    EXPECT_EQ(units_of(map)[0].pages, 512U);
+    const unsigned warm = units_of(map)[0].heat.heat();
+    map.observe(kBase, std::vector(512, kHot));
+    ASSERT_EQ(units_of(map).size(), 512U);
+    EXPECT_GE(units_of(map)[100].heat.heat() + 10, warm);
+    map.observe(kBase, std::vector(512, huge));
+    EXPECT_EQ(units_of(map).size(), 1U);
+}
+
+TEST(HeatMap, APageThatWentAwayAndCameBackIsANewOne) {
+    HeatMap map;
+    for (int window = 0; window < 40; ++window) map.observe(kBase, std::vector(8, kHot));
+    map.observe(kBase, std::vector(8, PageSeen{}));
+    EXPECT_TRUE(units_of(map).empty());
+    map.observe(kBase, std::vector(8, kCold));
+    EXPECT_EQ(units_of(map)[0].heat.lasting(), 0U);
+}
+
+TEST(HeatMap, TiersFollowMoves) {
+    HeatMap map;
+    map.observe(kBase, std::vector(8, kHot));
+    map.set_tier(kBase + 1, 0);
+    EXPECT_EQ(map.at(kBase + 1).heat.tier(), 0);
+    EXPECT_EQ(map.at(kBase + 2).heat.tier(), 1);
+    map.set_tier(kBase + 100, 0);
+    EXPECT_EQ(map.at(kBase + 100).heat.tier(), PageHeat::kNowhere) << "nothing is known of it";
+    EXPECT_EQ(map.at(7).heat.tier(), PageHeat::kNowhere);
+}
+
+}  // namespace
+}  // namespace memtide::agent

@@ -1,0 +1,61 @@
+#include "tiering-agent/policy/pace.h"
+
+#include <gtest/gtest.h>
+
+namespace memtide::agent {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+Pace::Round round(std::uint64_t touched, std::uint64_t moved = 0) {
+    return {.touched_pages = touched,
+            .touched_slow_pages = touched / 10,
+            .fast_pages = 100'000,
+            .moved_pages = moved,
+            .cost = microseconds(20'000)};
+}
+
+TEST(Pace, WindowsTouchAPartOfWhatFits) {
+    Pace pace({});
+    // A load that touches 100,000 pages a second.
+    for (int i = 0; i < 20; ++i) pace.note(round(static_cast<std::uint64_t>(100 * pace.window().count())));
+    EXPECT_GE(pace.window(), milliseconds(100));
+    EXPECT_LE(pace.window(), milliseconds(500));
+    for (int i = 0; i < 20; ++i) pace.note(round(100'000));
+    EXPECT_EQ(pace.window(), milliseconds(20)) << "not shorter than a look takes";
+    for (int i = 0; i < 20; ++i) pace.note(round(0));
+    EXPECT_EQ(pace.window(), Pace::Options{}.longest_window);
+}
+
+TEST(Pace, RestsKeepTheCostBelowItsShare) {
+    Pace pace({});
+    for (int i = 0; i < 30; ++i) pace.note(round(30'000));
+    EXPECT_FALSE(pace.is_changing());
+    EXPECT_NEAR(double((pace.window() + pace.rest()).count()), 20 / 0.01, 1);
+    pace.note(round(30'000, 5'000));
+    EXPECT_TRUE(pace.is_changing());
+    EXPECT_LE((pace.window() + pace.rest()).count(), 20 / 0.1 + 1);
+}
+
+TEST(Pace, MoreTouchesOfTheSlowerTierThanUsualAreASurprise) {
+    Pace pace({});
+    for (int i = 0; i < 30; ++i) pace.note(round(30'000));
+    EXPECT_FALSE(pace.is_changing());
+    Pace::Round jump = round(30'000);
+    jump.touched_slow_pages = 6'000;
+    pace.note(jump);
+    EXPECT_TRUE(pace.is_changing());
+    for (int i = 0; i < 30; ++i) pace.note(jump);
+    EXPECT_FALSE(pace.is_changing()) << "it is the usual thing now";
+}
+
+TEST(Pace, WithoutAFasterTierNothingIsLearnt) {
+    Pace pace({});
+    const auto window = pace.window();
+    pace.note({});
+    EXPECT_EQ(pace.window(), window);
+}
+
+}  // namespace
+}  // namespace memtide::agent

@@ -1,0 +1,68 @@
+// What the policy comes to on loads of which the best placement is known.
+#include <gtest/gtest.h>
+
+#include "tests/tiering-agent/policy/simulator.h"
+
+namespace memtide::agent {
+namespace {
+
+constexpr std::size_t kPages = 20'000;
+constexpr double kTouches = 5e5;  // a second
+constexpr Simulator::Machine kMachine{.fast_pages = kPages / 3};
+
+TEST(Simulation, HotSetThatJumpsIsFollowed) {
+    Simulator simulator(kMachine, kPages, 1);
+    const std::size_t hot = kPages / 20;
+    for (std::size_t phase = 0; phase < 3; ++phase) {
+        simulator.set_rates(hot_set(kPages, kPages - hot * (1 + 2 * phase), hot, 0.9, kTouches));
+        const auto score = simulator.run(90);
+        EXPECT_GT(score.hit_over_oracle(), 0.99) << phase;
+        EXPECT_LT(score.recovered, 3) << phase;
+        // Each hot page has to come, and another to leave.
+        EXPECT_LT(score.regret, 4) << phase;
+        EXPECT_LE(score.wasted_pages, score.moved_pages / 20) << phase;
+        EXPECT_LT(score.processor_share, 0.03) << phase;
+    }
+}
+
+TEST(Simulation, PopularKeysOfManySizesAreSortedOut) {
+    for (const auto& [exponent, least] : {std::pair{0.7, 0.88}, {0.99, 0.95}, {1.2, 0.98}}) {
+        Simulator simulator(kMachine, kPages, 1);
+        simulator.set_rates(zipf(kPages, 4, exponent, kTouches, 7));
+        const auto score = simulator.run(60);
+        EXPECT_GT(score.hit_over_oracle(), least) << exponent;
+        EXPECT_LE(score.wasted_pages, score.moved_pages / 10) << exponent;
+        // There is no end of pages that are as warm as others: it must come to rest all the same.
+        const auto later = simulator.run(60);
+        EXPECT_LT(later.moved_pages, kPages / 5) << exponent;
+    }
+}
+
+TEST(Simulation, AnEvenLoadIsLeftAlone) {
+    for (const double touches : {kTouches / 100, kTouches, kTouches * 100}) {
+        Simulator simulator(kMachine, kPages, 1);
+        simulator.set_rates(uniform(kPages, touches));
+        EXPECT_EQ(simulator.run(90).moved_pages, 0U) << touches;
+    }
+}
+
+TEST(Simulation, HugePagesMoveWhole) {
+    const Simulator::Machine machine{.fast_pages = 40 * kPagesPerHuge, .look_cost = std::chrono::microseconds(500),
+                                     .unit = kPagesPerHuge};
+    Simulator simulator(machine, 120, 1);
+    simulator.set_rates(hot_set(120, 100, 10, 0.9, kTouches));
+    const auto score = simulator.run(60);
+    EXPECT_GT(score.hit_over_oracle(), 0.97);
+    EXPECT_LT(score.processor_share, 0.015);
+}
+
+TEST(Simulation, ALoadThatEndsIsNotFollowedToAnywhere) {
+    Simulator simulator(kMachine, kPages, 1);
+    simulator.set_rates(hot_set(kPages, 15'000, 1'000, 0.9, kTouches));
+    (void)simulator.run(30);
+    simulator.set_rates(uniform(kPages, 1e-6));
+    EXPECT_EQ(simulator.run(60).moved_pages, 0U);
+}
+
+}  // namespace
+}  // namespace memtide::agent

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "tiering-agent/balance/watch.h"
+#include "tiering-agent/move/mover.h"
+#include "tiering-agent/observe/processes.h"
+#include "tiering-agent/observe/tiers.h"
+#include "tiering-agent/policy/move_log.h"
+#include "tiering-agent/policy/pace.h"
+#include "tiering-agent/policy/targets.h"
+#include "tiering-agent/track/tracker.h"
+
+namespace memtide::agent {
+
+struct BalanceOptions {
+    TieringConfig config{};
+    Pace::Options pace{};
+    int agent_pid = 0;
+    Bytes least_rss = mebibytes(8);  // of a process, to be watched
+    std::chrono::milliseconds refresh_every{2'000};  // nodes and processes
+    std::chrono::milliseconds longest_move{500};     // then it is time to look again
+    double reserve = 0.02;  // of the faster tier, for what processes allocate next
+};
+
+// What it has come to, since its start.
+struct BalanceStatus {
+    struct OfTarget {
+        std::string name{};
+        std::size_t processes = 0;
+        std::vector<std::uint64_t> pages_by_tier{};
+        std::uint64_t promoted_pages = 0;
+        std::uint64_t demoted_pages = 0;
+
+        friend bool operator==(const OfTarget&, const OfTarget&) = default;
+    };
+    std::string tracker{};               // and what it sees
+    std::vector<std::string> notes{};    // what fights it, what is hardly meant
+    TieringMode mode = TieringMode::kOff;
+    std::vector<Tier> tiers{};
+    std::vector<OfTarget> targets{};
+    std::uint64_t rounds = 0;
+    std::uint64_t promoted_pages = 0;
+    std::uint64_t demoted_pages = 0;
+    std::uint64_t wasted_pages = 0;
+    std::map<int, std::uint64_t> failed_pages{};  // by errno
+    double hit = 1;           // share of the touches that fall on the fastest tier, as far as the heat tells
+    bool is_even = false;     // no page is surely warmer than others
+    std::chrono::milliseconds window{};
+    std::chrono::milliseconds rest{};
+    std::chrono::microseconds processor_time{};
+    std::uint64_t heat_bytes = 0;  // that it takes to remember how warm pages are
+};
+
+// Looks at the processes of its targets in windows, plans exchanges between neighbouring tiers, and carries
+// them out. One thread calls run(); status() is thread safe.
+class Balancer {
+  public:
+    struct Parts {
+        Files& files;
+        Tracker& tracker;
+        UnitMover& mover;
+    };
+    Balancer(const Parts& parts, BalanceOptions options);
+
+    // Until it is asked to stop; what is under way then ends within a batch of moves.
+    void run(const std::stop_token& stop);
+    // One window, plan and exchange, without the rest after it.
+    void round(const std::stop_token& stop);
+
+    [[nodiscard]] BalanceStatus status() const;
+    [[nodiscard]] std::chrono::milliseconds rest() const { return pace_.rest(); }
+
+  private:
+    using Time = std::chrono::steady_clock::time_point;
+    void refresh();
+    void refresh_tiers();
+    void refresh_watches();
+    void refresh_ranges();
+    void begin_window();
+    Look end_window();
+    std::uint64_t exchange_all(const std::stop_token& stop);
+    std::uint64_t exchange(std::uint8_t fast, const std::stop_token& stop);
+    [[nodiscard]] bool takes_part(const TieringTarget& target, std::uint8_t fast) const;
+    [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
+    void publish(const Pace::Round& round);
+    void drop(std::uint64_t space, const Error& why);
+    [[nodiscard]] TieringMode mode_of(const Watch& watch) const;
+
+    Parts parts_;
+    BalanceOptions options_;
+    ProcessTable processes_;
+    Pace pace_;
+    MoveLog log_;
+    std::vector<Membership> memberships_;
+    Tiers tiers_;
+    TierOfNode tier_of_node_;
+    std::map<std::uint64_t, Watch> watches_;  // by space
+    std::map<ProcessId, std::uint64_t> space_of_;
+    std::uint64_t next_space_ = 1;
+    Time refresh_at_{};
+    std::optional<ExchangePlan> last_plan_;  // between the two fastest tiers
+
+    mutable std::mutex mutex_;
+    BalanceStatus status_;  // of `mutex_`
+};
+
+}  // namespace memtide::agent

@@ -1,0 +1,314 @@
+#include "tiering-agent/policy/exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+namespace memtide::agent {
+namespace {
+
+// Units that are alike: as warm (the heat is weighted), known as well, and as large.
+constexpr std::size_t kHeats = PageHeat::kMost + 1;
+constexpr std::size_t kChanging = kHeats;
+constexpr std::size_t kHuge = 2 * kHeats;
+constexpr std::size_t kClasses = 4 * kHeats;
+using Counts = std::array<std::uint64_t, kClasses>;  // pages
+
+constexpr unsigned kLeastWindows = 3;  // before them a unit is too new to be judged
+// Twice what chance makes differ is a difference; pages of one load that is spread evenly show 1.
+constexpr double kEvenDispersion = 1.5;
+
+constexpr unsigned heat_of(std::size_t kind) { return static_cast<unsigned>(kind % kHeats); }
+constexpr bool is_changing(std::size_t kind) { return (kind & kChanging) != 0; }
+constexpr std::uint64_t unit_of(std::size_t kind) { return (kind & kHuge) != 0 ? kPagesPerHuge : 1; }
+
+constexpr std::uint64_t down_to(std::uint64_t pages, std::uint64_t unit) { return pages / unit * unit; }
+constexpr std::uint64_t up_to(std::uint64_t pages, std::uint64_t unit) { return down_to(pages + unit - 1, unit); }
+// a - b, and not below 0.
+constexpr std::uint64_t rest_of(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
+
+// A touch counts `weight` times: what share of windows would be hit if there were so many of them.
+std::array<std::uint8_t, kHeats> weighted_heats(double weight) {
+    std::array<std::uint8_t, kHeats> heats{};
+    for (unsigned heat = 0; heat < kHeats; ++heat) {
+        const double touched = 1 - std::exp(-touches_of_heat(heat) * weight);
+        heats[heat] = heat == 0 ? 0 : static_cast<std::uint8_t>(std::lround(touched * PageHeat::kMost));
+    }
+    return heats;
+}
+
+// What takes part of one space, and how it is ranked.
+class Ranking {
+  public:
+    explicit Ranking(const Space& space) : heats_(weighted_heats(space.weight)) {}
+    [[nodiscard]] std::size_t kind_of(const HeatMap::Unit& unit) const {
+        return heats_[unit.heat.heat()] + (unit.heat.is_changing() ? kChanging : 0) +
+               (unit.pages > 1 ? kHuge : 0);
+    }
+
+  private:
+    std::array<std::uint8_t, kHeats> heats_;
+};
+
+// Mean and variance of the lasting shares, beside what chance makes of the latter.
+class Spread {
+  public:
+    void add(const HeatMap::Unit& unit) {
+        const double share = unit.heat.lasting() / double{PageHeat::kMost};
+        ++count_;
+        sum_ += share;
+        squares_ += share * share;
+        windows_ += std::min(unit.windows, 2 * PageHeat::kLastingWindows);
+    }
+    [[nodiscard]] bool is_even() const {
+        if (count_ < 2) return true;
+        const double mean = sum_ / count_;
+        const double variance = squares_ / count_ - mean * mean;
+        const auto windows = static_cast<unsigned>(windows_ / count_);
+        const double chance =
+            variance_of_heat(static_cast<unsigned>(std::lround(mean * PageHeat::kMost)), false, windows) /
+            (double{PageHeat::kMost} * PageHeat::kMost);
+        return variance < kEvenDispersion * chance;
+    }
+
+  private:
+    double count_ = 0;
+    double sum_ = 0;
+    double squares_ = 0;
+    double windows_ = 0;
+};
+
+struct Census {
+    Counts fast{};
+    Counts slow{};
+    Spread spread;
+    double touches_fast = 0;
+    double touches_slow = 0;
+    std::vector<Ranking> rankings;                    // of each space
+    std::vector<std::uint64_t> fast_pages;            // that each space has
+    std::vector<bool> may_rise;                       // it has not what it may have
+    std::vector<bool> must_stay;                      // it has no more than is its own
+};
+
+bool is_known(const HeatMap::Unit& unit) { return unit.windows >= kLeastWindows; }
+
+bool may_move(const HeatMap::Unit& unit, const Space& space, const MoveLog* log) {
+    return is_known(unit) && (log == nullptr || !log->rests(space.id, unit.page));
+}
+
+Census take_census(std::span<const Space> spaces, const Pair& tiers, const MoveLog* log) {
+    Census census;
+    for (const Space& space : spaces) {
+        const Ranking& ranking = census.rankings.emplace_back(space);
+        Counts fast{};
+        Counts slow{};
+        std::uint64_t fast_pages = 0;
+        space.heat->for_each([&](const HeatMap::Unit& unit) {
+            const bool is_fast = unit.heat.tier() == tiers.fast;
+            if (!is_fast && unit.heat.tier() != tiers.slow) return;
+            if (is_fast) fast_pages += unit.pages;
+            if (!is_known(unit)) return;
+            census.spread.add(unit);
+            (is_fast ? census.touches_fast : census.touches_slow) += touches_of_heat(unit.heat.heat());
+            if (may_move(unit, space, log)) (is_fast ? fast : slow)[ranking.kind_of(unit)] += unit.pages;
+        });
+        census.fast_pages.push_back(fast_pages);
+        census.must_stay.push_back(fast_pages <= space.least_fast && space.least_fast > 0);
+        census.may_rise.push_back(!space.most_fast || fast_pages < *space.most_fast);
+        for (std::size_t kind = 0; kind < kClasses; ++kind) {
+            if (!census.must_stay.back()) census.fast[kind] += fast[kind];
+            if (census.may_rise.back()) census.slow[kind] += slow[kind];
+        }
+    }
+    return census;
+}
+
+// How much of each class goes, and what is still left of it.
+class Takes {
+  public:
+    Takes(const Counts& there, bool coldest_first) : there_(there) {
+        for (std::size_t kind = 0; kind < kClasses; ++kind)
+            if (there[kind] > 0) order_.push_back(kind);
+        std::ranges::stable_sort(order_, [&](std::size_t a, std::size_t b) {
+            return coldest_first ? heat_of(a) < heat_of(b) : heat_of(a) > heat_of(b);
+        });
+    }
+    // The first class of which something is left, from the `from`th on.
+    [[nodiscard]] std::optional<std::size_t> next(std::size_t& from) const {
+        while (from < order_.size() && left(order_[from]) == 0) ++from;
+        return from < order_.size() ? std::optional(order_[from]) : std::nullopt;
+    }
+    [[nodiscard]] std::uint64_t left(std::size_t kind) const { return there_[kind] - taken_[kind]; }
+    void take(std::size_t kind, std::uint64_t pages) {
+        taken_[kind] += pages;
+        all_ += pages;
+    }
+    [[nodiscard]] const Counts& taken() const { return taken_; }
+    [[nodiscard]] std::uint64_t all() const { return all_; }
+
+  private:
+    Counts there_;
+    Counts taken_{};
+    std::vector<std::size_t> order_;
+    std::uint64_t all_ = 0;
+};
+
+double variance_of(std::size_t kind) {
+    return variance_of_heat(heat_of(kind), is_changing(kind), 2 * PageHeat::kLastingWindows);
+}
+
+bool is_surely_warmer(std::size_t warm, std::size_t cold, double certainty) {
+    const double difference = double(heat_of(warm)) - double(heat_of(cold));
+    return difference > 0 &&
+           difference * difference >= certainty * certainty * (variance_of(warm) + variance_of(cold));
+}
+
+// The units of the classes that go, as many pages as were taken of each class.
+std::vector<Move> collect(std::span<const Space> spaces, const Census& census, std::uint8_t tier,
+                          const std::vector<bool>& excluded, const Takes& takes, const MoveLog* log) {
+    std::vector<Move> moves;
+    Counts left = takes.taken();
+    for (std::size_t i = 0; i < spaces.size(); ++i) {
+        if (excluded[i] || takes.all() == 0) continue;
+        const Space& space = spaces[i];
+        space.heat->for_each([&](const HeatMap::Unit& unit) {
+            if (unit.heat.tier() != tier || !may_move(unit, space, log)) return;
+            const std::size_t kind = census.rankings[i].kind_of(unit);
+            if (left[kind] == 0) return;
+            left[kind] -= std::min<std::uint64_t>(left[kind], unit.pages);
+            moves.push_back({space.id, unit.page, unit.pages, static_cast<std::uint8_t>(heat_of(kind))});
+        });
+    }
+    return moves;
+}
+
+// Coldest of a space that has more of the faster tier than it may.
+void add_excess(const Space& space, const Ranking& ranking, std::uint64_t excess, const Pair& tiers,
+                std::vector<Move>& demotions) {
+    std::vector<Move> own;
+    space.heat->for_each([&](const HeatMap::Unit& unit) {
+        if (unit.heat.tier() == tiers.fast)
+            own.push_back({space.id, unit.page, unit.pages,
+                           static_cast<std::uint8_t>(heat_of(ranking.kind_of(unit)))});
+    });
+    std::ranges::stable_sort(own, {}, &Move::heat);
+    for (const Move& move : own) {
+        if (excess == 0) return;
+        excess -= std::min<std::uint64_t>(excess, move.pages);
+        demotions.push_back(move);
+    }
+}
+
+std::uint64_t pages_of(const std::vector<Move>& moves) {
+    std::uint64_t pages = 0;
+    for (const Move& move : moves) pages += move.pages;
+    return pages;
+}
+
+// Decides how much of each class goes: makes the reserve, fills what is free beyond it, and exchanges what is
+// surely warmer for what is colder.
+class Exchange {
+  public:
+    Exchange(const Census& census, const Pair& tiers, const ExchangeOptions& options)
+        : down(census.fast, true), up(census.slow, false), tiers_(tiers), options_(options) {}
+
+    void make_reserve() {
+        std::uint64_t lacking = rest_of(tiers_.reserve, tiers_.fast_free);
+        while (lacking > 0) {
+            const auto cold = down.next(coldest_);
+            const std::uint64_t pages = cold ? demotable(*cold, lacking) : 0;
+            if (pages == 0) return;
+            down.take(*cold, pages);
+            lacking = rest_of(lacking, pages);
+        }
+    }
+
+    void fill() {
+        for (room_ = rest_of(tiers_.fast_free, tiers_.reserve); room_ > 0;) {
+            const auto hot = up.next(hottest_);
+            if (!hot || heat_of(*hot) < options_.least_heat) return;
+            if (!promote(*hot)) return;
+        }
+    }
+
+    // Room that is left is used, too: a huge page needs it whole.
+    void exchange() {
+        while (true) {
+            const auto hot = up.next(hottest_);
+            const auto cold = down.next(coldest_);
+            if (!hot || !cold || heat_of(*hot) < options_.least_heat || heat_of(*hot) <= heat_of(*cold)) return;
+            if (!is_surely_warmer(*hot, *cold, options_.certainty)) {
+                ++hottest_;  // a class that is as warm, or a little less, may be known better
+                continue;
+            }
+            const std::uint64_t wanted = std::min(up.left(*hot), down_to(budget() / 2, unit_of(*hot)));
+            if (wanted == 0) return;
+            const std::uint64_t pages = demotable(*cold, rest_of(wanted, room_));
+            down.take(*cold, pages);
+            room_ += pages;
+            if (!promote(*hot) && pages == 0) return;
+        }
+    }
+
+    Takes down;
+    Takes up;
+
+  private:
+    [[nodiscard]] std::uint64_t budget() const { return rest_of(options_.most_pages, down.all() + up.all()); }
+    // Of a class that goes down, as many pages as are wanted, or a part of a unit more.
+    [[nodiscard]] std::uint64_t demotable(std::size_t kind, std::uint64_t wanted) const {
+        const std::uint64_t slow_room = rest_of(tiers_.slow_free + up.all(), down.all());
+        return std::min({down.left(kind), up_to(wanted, unit_of(kind)), down_to(budget(), unit_of(kind)),
+                         down_to(slow_room, unit_of(kind))});
+    }
+    // As much of a class as there is room for; false when that is nothing.
+    bool promote(std::size_t kind) {
+        const std::uint64_t pages = down_to(std::min({room_, up.left(kind), budget()}), unit_of(kind));
+        up.take(kind, pages);
+        room_ -= pages;
+        return pages > 0;
+    }
+
+    const Pair& tiers_;
+    const ExchangeOptions& options_;
+    std::size_t coldest_ = 0;
+    std::size_t hottest_ = 0;
+    std::uint64_t room_ = 0;  // beyond the reserve
+};
+
+}  // namespace
+
+ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
+                   const MoveLog* log) {
+    const Census census = take_census(spaces, tiers, log);
+    ExchangePlan plan;
+    plan.is_even = census.spread.is_even();
+    const double touches = census.touches_fast + census.touches_slow;
+    if (touches > 0) plan.hit_before = census.touches_fast / touches;
+
+    Exchange decided(census, tiers, options);
+    decided.make_reserve();
+    decided.fill();
+    if (!plan.is_even) decided.exchange();
+
+    plan.demotions = collect(spaces, census, tiers.fast, census.must_stay, decided.down, log);
+    std::vector<bool> full;
+    for (const bool rises : census.may_rise) full.push_back(!rises);
+    plan.promotions = collect(spaces, census, tiers.slow, full, decided.up, log);
+    for (std::size_t i = 0; i < spaces.size(); ++i)
+        if (spaces[i].most_fast && census.fast_pages[i] > *spaces[i].most_fast)
+            add_excess(spaces[i], census.rankings[i], census.fast_pages[i] - *spaces[i].most_fast, tiers,
+                       plan.demotions);
+    std::ranges::stable_sort(plan.demotions, {}, &Move::heat);
+    std::ranges::stable_sort(plan.promotions, std::ranges::greater{}, &Move::heat);
+    plan.demoted_pages = pages_of(plan.demotions);
+    plan.promoted_pages = pages_of(plan.promotions);
+    double gained = 0;
+    for (const Move& move : plan.promotions) gained += touches_of_heat(move.heat);
+    for (const Move& move : plan.demotions) gained -= touches_of_heat(move.heat);
+    plan.hit_after = touches > 0 ? std::clamp(plan.hit_before + gained / touches, 0.0, 1.0) : 1;
+    return plan;
+}
+
+}  // namespace memtide::agent

@@ -1,0 +1,106 @@
+#include "tiering-agent/policy/heat_map.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace memtide::agent {
+namespace {
+
+// G. Marsaglia, Xorshift RNGs, 2003.
+std::uint32_t next_random(std::uint32_t& state) {
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return state;
+}
+
+bool is_there(const PageSeen& seen) { return seen.tier != PageHeat::kNowhere; }
+
+}  // namespace
+
+void HeatMap::observe(std::uint64_t page, std::span<const PageSeen> seen) {
+    while (!seen.empty()) {
+        const auto first = static_cast<unsigned>(page % kPagesPerHuge);
+        const std::size_t count = std::min<std::size_t>(kPagesPerHuge - first, seen.size());
+        const auto part = seen.first(count);
+        const auto found = groups_.find(page / kPagesPerHuge);
+        if (found != groups_.end())
+            observe_group(found->second, first, part);
+        else if (std::ranges::any_of(part, is_there))
+            observe_group(groups_[page / kPagesPerHuge], first, part);
+        page += count;
+        seen = seen.subspan(count);
+    }
+}
+
+void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSeen> seen) {
+    const bool huge = seen.size() == kPagesPerHuge && seen.front().huge && is_there(seen.front());
+    if (huge) {
+        // What was split before and is one now begins anew.
+        if (group.pages) group = Group{};
+        const bool touched = std::ranges::any_of(seen, &PageSeen::touched);
+        group.whole.observe(touched, group.windows, next_random(random_));
+        group.whole.set_tier(seen.front().tier);
+    } else {
+        if (!group.pages) {
+            group.pages = std::make_unique<Pages>();
+            // Pages of a huge page that was split are as warm as it was.
+            if (group.whole.tier() != PageHeat::kNowhere) group.pages->fill(group.whole);
+            group.whole = PageHeat{};
+        }
+        for (std::size_t i = 0; i < seen.size(); ++i) {
+            PageHeat& heat = (*group.pages)[first + i];
+            // A page that came back is a new one.
+            if (!is_there(seen[i]) || heat.tier() == PageHeat::kNowhere) heat = PageHeat{};
+            if (!is_there(seen[i])) continue;
+            heat.observe(seen[i].touched, group.windows, next_random(random_));
+            heat.set_tier(seen[i].tier);
+        }
+    }
+    group.windows = static_cast<std::uint16_t>(
+        std::min<unsigned>(group.windows + 1U, std::numeric_limits<std::uint16_t>::max()));
+}
+
+void HeatMap::forget(std::uint64_t first, std::uint64_t end) {
+    auto group = groups_.lower_bound(first / kPagesPerHuge);
+    while (group != groups_.end() && group->first * kPagesPerHuge < end) {
+        const std::uint64_t begins = group->first * kPagesPerHuge;
+        if (begins >= first && begins + kPagesPerHuge <= end) {
+            group = groups_.erase(group);
+            continue;
+        }
+        if (group->second.pages)
+            for (std::uint64_t page = std::max(first, begins); page < std::min(end, begins + kPagesPerHuge);
+                 ++page)
+                (*group->second.pages)[page - begins] = PageHeat{};
+        else
+            group->second.whole = PageHeat{};  // a huge page of which a part is gone is none
+        ++group;
+    }
+}
+
+void HeatMap::set_tier(std::uint64_t page, std::uint8_t tier) {
+    const auto group = groups_.find(page / kPagesPerHuge);
+    if (group == groups_.end()) return;
+    PageHeat& heat =
+        group->second.pages ? (*group->second.pages)[page % kPagesPerHuge] : group->second.whole;
+    if (heat.tier() != PageHeat::kNowhere) heat.set_tier(tier);
+}
+
+HeatMap::Unit HeatMap::at(std::uint64_t page) const {
+    const auto group = groups_.find(page / kPagesPerHuge);
+    if (group == groups_.end()) return {.page = page, .pages = 1, .windows = 0, .heat = {}};
+    if (group->second.pages)
+        return {page, 1, group->second.windows, (*group->second.pages)[page % kPagesPerHuge]};
+    return {page / kPagesPerHuge * kPagesPerHuge, kPagesPerHuge, group->second.windows, group->second.whole};
+}
+
+std::size_t HeatMap::memory() const {
+    constexpr std::size_t kNode = sizeof(std::pair<std::uint64_t, Group>) + 4 * sizeof(void*);  // of the tree
+    std::size_t bytes = sizeof *this + groups_.size() * kNode;
+    for (const auto& [number, group] : groups_)
+        if (group.pages) bytes += sizeof(Pages);
+    return bytes;
+}
+
+}  // namespace memtide::agent

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tiering-agent/policy/heat.h"
+
+namespace memtide::agent {
+
+inline constexpr unsigned kPageShift = 12;
+inline constexpr unsigned kPagesPerHuge = 512;
+
+// What one look at a page tells.
+struct PageSeen {
+    std::uint8_t tier = PageHeat::kNowhere;
+    bool touched = false;  // in the window that the look ends
+    bool huge = false;     // a part of a huge page; all 512 of it say so
+};
+
+// How warm the pages of one address space are. Two bytes a page where pages are small and present, a few a
+// huge page or a hole: a sparse mapping costs what is in it. Addresses are page numbers (address >>
+// kPageShift). Not thread safe.
+class HeatMap {
+  public:
+    // What is moved and ranked as one: a page, or a huge page.
+    struct Unit {
+        std::uint64_t page = 0;
+        std::uint32_t pages = 1;
+        std::uint32_t windows = 0;  // that its neighbourhood was observed for
+        PageHeat heat;
+    };
+
+    // A window has passed over these pages, which begin at `page`. Pages of one call are 512 at most in each
+    // aligned group of 512; what is seen of a group replaces what was known of where it lies.
+    void observe(std::uint64_t page, std::span<const PageSeen> seen);
+    // They are in no window: unmapped, excluded or not to be looked at.
+    void forget(std::uint64_t first, std::uint64_t end);
+    // A move has put the unit that begins there into that tier.
+    void set_tier(std::uint64_t page, std::uint8_t tier);
+
+    // Units that are in some tier, by ascending address.
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        for (const auto& [number, group] : groups_) {
+            const std::uint64_t first = number * kPagesPerHuge;
+            if (!group.pages) {
+                if (group.whole.tier() != PageHeat::kNowhere)
+                    visit(Unit{first, kPagesPerHuge, group.windows, group.whole});
+                continue;
+            }
+            for (unsigned i = 0; i < kPagesPerHuge; ++i)
+                if (const PageHeat heat = (*group.pages)[i]; heat.tier() != PageHeat::kNowhere)
+                    visit(Unit{first + i, 1, group.windows, heat});
+        }
+    }
+    [[nodiscard]] Unit at(std::uint64_t page) const;  // kNowhere when nothing is known of it
+
+    // What it takes itself, in bytes.
+    [[nodiscard]] std::size_t memory() const;
+
+  private:
+    using Pages = std::array<PageHeat, kPagesPerHuge>;
+    struct Group {
+        PageHeat whole;                // when `pages` is null: of a huge page, or of nothing
+        std::uint16_t windows = 0;
+        std::unique_ptr<Pages> pages;
+    };
+    void observe_group(Group& group, unsigned first, std::span<const PageSeen> seen);
+
+    std::map<std::uint64_t, Group> groups_;  // by page / kPagesPerHuge
+    std::uint32_t random_ = 2'463'534'242;   // xorshift; any start but 0 will do
+};
+
+}  // namespace memtide::agent

@@ -1,0 +1,57 @@
+#include "tiering-agent/policy/move_log.h"
+
+#include <algorithm>
+
+namespace memtide::agent {
+
+void MoveLog::add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, std::uint8_t to, Time now) {
+    expire(now);
+    const Key key{space, page};
+    const auto before = last_.find(key);
+    const bool undid = before != last_.end() && !before->second.failed && before->second.to != to;
+    const Entry entry{now, pages, to, undid, false};
+    last_.insert_or_assign(key, entry);
+    past_.push_back({key, entry});
+    lately_ += pages;
+    moved_ += pages;
+    if (undid) {
+        wasted_lately_ += pages;
+        wasted_ += pages;
+    }
+}
+
+void MoveLog::add_failure(std::uint64_t space, std::uint64_t page, Time now) {
+    const Entry entry{now, 0, 0, false, true};
+    last_.insert_or_assign({space, page}, entry);
+    past_.push_back({{space, page}, entry});
+}
+
+void MoveLog::leave(const Past& past) {
+    lately_ -= past.entry.pages;
+    if (past.entry.undid) wasted_lately_ -= past.entry.pages;
+    const auto last = last_.find(past.key);
+    if (last != last_.end() && last->second.at == past.entry.at) last_.erase(last);
+}
+
+void MoveLog::expire(Time now) {
+    for (; !past_.empty() && past_.front().entry.at + kMemory < now; past_.pop_front()) leave(past_.front());
+}
+
+void MoveLog::forget(std::uint64_t space) {
+    std::erase_if(past_, [&](const Past& past) {
+        if (past.key.space != space) return false;
+        leave(past);
+        return true;
+    });
+}
+
+bool MoveLog::rests(std::uint64_t space, std::uint64_t page) const {
+    const auto last = last_.find({space, page});
+    return last != last_.end() && (last->second.failed || now_ < last->second.at + rest_);
+}
+
+double MoveLog::wasted_share() const {
+    return lately_ == 0 ? 0 : static_cast<double>(wasted_lately_) / static_cast<double>(lately_);
+}
+
+}  // namespace memtide::agent

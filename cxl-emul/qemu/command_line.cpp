@@ -89,9 +89,14 @@ void add_memory(Builder& line, const HostPlan& plan) {
                                         plan.numa_nodes[i].size.value >> 20));
         line.add("-numa", fmt::format("node,nodeid={0},memdev=node{0}-ram,initiator=0", i + 1));
     }
-    for (std::size_t i = 0; i < plan.numa_nodes.size(); ++i)
-        line.add("-numa", fmt::format("dist,src=0,dst={},val={}", i + 1,
-                                      distance(plan.numa_nodes[i].latency_ns)));
+    // QEMU wants the distance of each pair; between two such nodes the way leads through the processors.
+    for (std::size_t to = 0; to < plan.numa_nodes.size(); ++to) {
+        const unsigned latency = plan.numa_nodes[to].latency_ns;
+        line.add("-numa", fmt::format("dist,src=0,dst={},val={}", to + 1, distance(latency)));
+        for (std::size_t from = 0; from < to; ++from)
+            line.add("-numa", fmt::format("dist,src={},dst={},val={}", from + 1, to + 1,
+                                          distance(plan.numa_nodes[from].latency_ns + latency)));
+    }
     add_hmat(line, 0, kOwnLatencyNs, kOwnBandwidth);
     for (std::size_t i = 0; i < plan.numa_nodes.size(); ++i)
         add_hmat(line, i + 1, plan.numa_nodes[i].latency_ns, plan.numa_nodes[i].bandwidth);
@@ -102,7 +107,8 @@ void add_machine(Builder& line, const HostPlan& plan) {
     line.add("-name", plan.name, "-nodefaults", "-no-user-config", "-display", "none", "-vga", "none");
     std::string machine = "q35";
     if (cxl)
-        machine += fmt::format(",cxl=on,cxl-fmw.0.targets.0=cxl.0,cxl-fmw.0.size={}M", plan.window.value >> 20);
+        machine +=
+            fmt::format(",cxl=on,cxl-fmw.0.targets.0=cxl.0,cxl-fmw.0.size={}M", plan.window.value >> 20);
     if (!plan.numa_nodes.empty()) machine += ",hmat=on";
     line.add("-machine", std::move(machine));
     // Without the hypervisor bit: a guest that sees it refuses to commit CXL regions ("Failed to synchronize

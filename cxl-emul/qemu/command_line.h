@@ -41,8 +41,8 @@ struct DirectDevice {
 // (SRAT, SLIT and HMAT) call slower. It is as fast as the host's own in truth.
 struct SlowNode {
     Bytes size;
-    unsigned latency_ns = 250;           // of a read, from the processors
-    Bytes bandwidth = gibibytes(16);     // a second; a multiple of 1GiB
+    unsigned latency_ns = 250;        // of a read, from the processors
+    Bytes bandwidth = gibibytes(16);  // a second; a multiple of 1GiB
 };
 // What the tables say of the host's own memory, node 0.
 inline constexpr unsigned kOwnLatencyNs = 100;
@@ -88,9 +88,9 @@ struct HostPlan {
     std::vector<DirectDevice> direct;
     std::vector<NetworkPort> networks;
     std::vector<SlowNode> numa_nodes;  // nodes 1 and up
-    Bytes window;                    // room for CXL memory in the host's address map
-    std::string monitor_socket;      // a second QMP server for people; empty: none
-    std::vector<std::string> relay;  // program for guest connections to the manager; empty: no network
+    Bytes window;                      // room for CXL memory in the host's address map
+    std::string monitor_socket;        // a second QMP server for people; empty: none
+    std::vector<std::string> relay;    // program for guest connections to the manager; empty: no network
 };
 
 // argv of qemu-system-x86_64.

@@ -10,14 +10,16 @@
 namespace memtide::bench {
 
 // Prints one figure as the JSON line that every benchmark prints: the median of the runs, with their range.
+// `against` names what a ratio was measured against, in the same run.
 inline void print_figure(const std::string& bench, const std::string& figure, const std::string& unit,
-                         std::vector<double> runs) {
+                         std::vector<double> runs, const std::string& against = {}) {
     std::ranges::sort(runs);
     std::printf(R"({"bench": "%s", "figure": "%s", "value": %.3f, "unit": "%s", "runs": %zu, "min": %.3f, )"
-                R"("max": %.3f})"
+                R"("max": %.3f%s%s%s})"
                 "\n",
                 bench.c_str(), figure.c_str(), runs[runs.size() / 2], unit.c_str(), runs.size(), runs.front(),
-                runs.back());
+                runs.back(), against.empty() ? "" : R"(, "against": ")", against.c_str(),
+                against.empty() ? "" : "\"");
     std::fflush(stdout);
 }
 

@@ -48,8 +48,8 @@ Distribution::Distribution(const Shape& shape, unsigned phase) : shape_(shape) {
         hot_ = hot_set(shape, phase);
         hot_threshold_ = share_of_32_bits(hot_.count == shape.pages ? 1.0 : shape.hot_share);
         // With everything hot there is nowhere else to go.
-        if (hot_.count == shape.pages) shape_.pattern = shape.pattern == Pattern::kScan ? shape.pattern
-                                                                                         : Pattern::kUniform;
+        if (hot_.count == shape.pages)
+            shape_.pattern = shape.pattern == Pattern::kScan ? shape.pattern : Pattern::kUniform;
     }
 }
 
@@ -85,6 +85,22 @@ double Distribution::probability(std::size_t page) const {
     const bool is_hot = page >= hot_.first && page < hot_.first + hot_.count;
     if (shape_.pattern == Pattern::kScan) return is_hot ? 1 / hot : 0;
     return is_hot ? shape_.hot_share / hot : (1 - shape_.hot_share) / (pages - hot);
+}
+
+double Distribution::hit(const std::vector<int>& nodes, int node) const {
+    if (shape_.pattern == Pattern::kZipf) {
+        double sum = 0;
+        for (std::size_t page = 0; page < nodes.size(); ++page)
+            if (nodes[page] == node) sum += popularity_[page];
+        return sum;
+    }
+    // Two kinds of pages at most: counting them costs less.
+    const auto hot_begin = nodes.begin() + static_cast<std::ptrdiff_t>(hot_.first);
+    const auto hot = std::count(hot_begin, hot_begin + static_cast<std::ptrdiff_t>(hot_.count), node);
+    const auto cold = std::count(nodes.begin(), nodes.end(), node) - hot;
+    const double of_hot = hot > 0 ? probability(hot_.first) : 0;
+    const double of_cold = cold > 0 ? probability(hot_.first == 0 ? hot_.count : 0) : 0;
+    return static_cast<double>(hot) * of_hot + static_cast<double>(cold) * of_cold;
 }
 
 double Distribution::best_hit(std::size_t fast_pages) const {

@@ -34,11 +34,11 @@ enum class Pattern {
 
 struct Shape {
     Pattern pattern = Pattern::kGups;
-    std::size_t pages = 0;      // at most 2^32
-    std::size_t hot_pages = 0;  // gups and scan: at least 1, at most `pages`
-    double hot_share = 0.9;     // gups
-    double exponent = 0.99;     // zipf
-    unsigned keys_per_page = 4; // zipf
+    std::size_t pages = 0;       // at most 2^32
+    std::size_t hot_pages = 0;   // gups and scan: at least 1, at most `pages`
+    double hot_share = 0.9;      // gups
+    double exponent = 0.99;      // zipf
+    unsigned keys_per_page = 4;  // zipf
 };
 
 struct PageSpan {
@@ -46,9 +46,10 @@ struct PageSpan {
     std::size_t count = 0;
 };
 
-// How often each page is accessed during one phase of a load. Pages are numbered from 0. From one phase to the
-// next the hot set is somewhere else: hot sets take turns at being all `hot_pages`-sized pieces of memory, in
-// an order that looks random and is always the same; Zipf keys are hashed anew. Read-only once made.
+// How often each page is accessed during one phase of a load. Pages are numbered from 0. From one phase to
+// the next the hot set is somewhere else: hot sets take turns at being all `hot_pages`-sized pieces of
+// memory, in an order that looks random and is always the same; Zipf keys are hashed anew. Read-only once
+// made.
 class Distribution {
   public:
     Distribution(const Shape& shape, unsigned phase);
@@ -69,6 +70,8 @@ class Distribution {
         const std::size_t cold = Random::scale(low, shape_.pages - hot_.count);
         return cold < hot_.first ? cold : cold + hot_.count;
     }
+    // Share of accesses to pages that are on `node`; `nodes` has that of each page.
+    [[nodiscard]] double hit(const std::vector<int>& nodes, int node) const;
     // Share of accesses that hit `fast_pages` pages when those are the most popular ones.
     [[nodiscard]] double best_hit(std::size_t fast_pages) const;
     // Empty but for gups and scan.

@@ -1,6 +1,6 @@
-// memtide-tiering-load: a workload whose hit ratio is known exactly, for benchmarks and tests of memory tiering.
-// It allocates anonymous memory, accesses its pages by a known distribution, and each second prints one JSON
-// line. It asks the kernel for nothing but memory: whoever moves its pages does so from outside.
+// memtide-tiering-load: a workload whose hit ratio is known exactly, for benchmarks and tests of memory
+// tiering. It allocates anonymous memory, accesses its pages by a known distribution, and each second prints
+// one JSON line. It asks the kernel for nothing but memory: whoever moves its pages does so from outside.
 //
 //   memtide-tiering-load --size 640MiB --hot 64MiB --shift-every 60 --seconds 120
 //   memtide-tiering-load --pattern zipf --exponent 0.99 --thp on
@@ -36,7 +36,9 @@ namespace memtide::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kMebibyte = 1 << 20;
+
+// Looking where pages are takes at most this share of one processor: lines are farther apart else.
+constexpr double kMostOfTheTime = 0.05;
 
 std::atomic<bool> interrupted{false};
 
@@ -102,7 +104,9 @@ int be_company(unsigned every_ms) {
 class Load {
   public:
     Load(const Options& options, Mapping mapping)
-        : options_(options), mapping_(std::move(mapping)), workers_(mapping_, options.threads, options.reads) {}
+        : options_(options),
+          mapping_(std::move(mapping)),
+          workers_(mapping_, options.threads, options.reads) {}
 
     int run() {
         plan_phases();
@@ -112,8 +116,9 @@ class Load {
         if (auto known = find_fast_capacity(); !known) return fail_with(known.error().message);
         for (const Distribution& phase : phases_) oracles_.push_back(phase.best_hit(fast_pages_));
         print_start(copy_speed.value_or(0));
-        if (options_.settle > 0) wait_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                                              std::chrono::duration<double>(options_.settle)));
+        if (options_.settle > 0)
+            wait_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(options_.settle)));
         return access();
     }
 
@@ -165,21 +170,13 @@ class Load {
         return {};
     }
 
-    // As of the last look.
-    [[nodiscard]] double hit() const {
-        double sum = 0;
-        for (std::size_t page = 0; page < nodes_.size(); ++page)
-            if (nodes_[page] == options_.fast_node) sum += phases_[phase_].probability(page);
-        return sum;
-    }
-
     void print_start(double copy_speed) const {
         fmt::print(R"({{"start":{{"pid":{},"pages":{},"hot_bytes":{},"fast_capacity_bytes":{},"phases":{},)"
                    R"("copy_bytes_per_second":{:.0f},"fast_bytes":{},"slow_bytes":{},"look":"{}"}}}})"
                    "\n",
-                   getpid(), mapping_.pages(), options_.shape.hot_pages * kPageBytes, fast_pages_ * kPageBytes,
-                   phases_.size(), copy_speed, on_fast_ * kPageBytes, on_slow_ * kPageBytes,
-                   finder_.method());
+                   getpid(), mapping_.pages(), options_.shape.hot_pages * kPageBytes,
+                   fast_pages_ * kPageBytes, phases_.size(), copy_speed, on_fast_ * kPageBytes,
+                   on_slow_ * kPageBytes, finder_.method());
         std::fflush(stdout);
     }
 
@@ -197,26 +194,24 @@ class Load {
         while (!interrupted && seconds_since(began_) < options_.seconds && !workers_.found_wrong_page()) {
             const double shift = phase_ < options_.shifts.size() ? options_.shifts[phase_] : options_.seconds;
             const double until = std::min({next, shift, options_.seconds});
-            wait_until(began_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(until)));
+            wait_until(began_ +
+                       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(until)));
             if (until == shift && phase_ < options_.shifts.size()) {
                 workers_.use(phases_[++phase_]);
                 print_line();  // what the new phase begins with
             }
             if (until != next) continue;
-            if (auto found = look_and_time(); !found) return fail_with(found.error().message);
+            const double cpu = thread_cpu_seconds();
+            if (auto found = look(); !found) return fail_with(found.error().message);
+            moves_.look(nodes_, seconds_since(began_));
+            look_seconds_ = thread_cpu_seconds() - cpu;
             print_line();
-            next = std::max(next + options_.interval, seconds_since(began_));
+            const double busy = thread_cpu_seconds() - cpu;
+            next =
+                std::max(next + options_.interval, seconds_since(began_) + busy * (1 / kMostOfTheTime - 1));
         }
         workers_.stop();
         return print_summary(thread_cpu_seconds() - cpu_before);
-    }
-
-    Result<> look_and_time() {
-        const double before = thread_cpu_seconds();
-        if (auto found = look(); !found) return found;
-        moves_.look(nodes_, seconds_since(began_));
-        look_seconds_ = thread_cpu_seconds() - before;
-        return {};
     }
 
     void print_line() {
@@ -226,16 +221,15 @@ class Load {
         stalls_before_ = all;
         const std::uint64_t accesses = workers_.accesses();
         const double now = seconds_since(began_);
-        const double rate = now > time_before_
-                                ? static_cast<double>(accesses - accesses_before_) / (now - time_before_)
-                                : 0;
+        const double rate =
+            now > time_before_ ? static_cast<double>(accesses - accesses_before_) / (now - time_before_) : 0;
         accesses_before_ = accesses;
         time_before_ = now;
         fmt::print(R"({{"t":{:.3f},"phase":{},"hit":{:.5f},"oracle":{:.5f},"ops_per_second":{:.0f},)"
                    R"("stall_max_us":{:.1f},"stall_p999_us":{:.1f},"fast_bytes":{},"slow_bytes":{},)"
                    R"("moved_pages":{},"undone_pages":{},"look_ms":{:.1f},"vmstat":{{{}}}{}}})"
                    "\n",
-                   now, phase_, hit(), oracles_[phase_], rate,
+                   now, phase_, phases_[phase_].hit(nodes_, options_.fast_node), oracles_[phase_], rate,
                    static_cast<double>(workers_.take_longest_stall()) / 1e3,
                    static_cast<double>(recent.percentile(0.999)) / 1e3, on_fast_ * kPageBytes,
                    on_slow_ * kPageBytes, moves_.moved(), moves_.undone(), look_seconds_ * 1e3,
@@ -300,39 +294,52 @@ void add_options(CLI::App& app, Options& options) {
     app.add_option("--hot", options.hot, "The hot set of gups and scan, 64MiB by default");
     app.add_option("--hot-share", options.shape.hot_share, "Share of accesses to it in gups, 0.9 by default")
         ->check(CLI::Range(0.0, 1.0));
-    app.add_option("--exponent", options.shape.exponent, "Of zipf, 0.99 by default")->check(CLI::Range(0.0, 5.0));
+    app.add_option("--exponent", options.shape.exponent, "Of zipf, 0.99 by default")
+        ->check(CLI::Range(0.0, 5.0));
     app.add_option("--keys-per-page", options.shape.keys_per_page, "Of zipf, hashed over pages; 4 by default")
         ->check(CLI::Range(1U, 64U));
     app.add_option("--thp", options.thp, "Huge pages by madvise: on or off (default)")
         ->transform(CLI::CheckedTransformer(switches));
-    app.add_flag("--start-slow", options.start_slow, "What is hot in any phase is first on the slow node (gups, scan)");
+    app.add_flag("--start-slow", options.start_slow,
+                 "What is hot in any phase is first on the slow node (gups, scan)");
     app.add_flag("--reads", options.reads, "Only read");
     app.add_option("--threads", options.threads, "1 by default")->check(CLI::Range(1U, kMostThreads));
     app.add_option("--seconds", options.seconds, "60 by default")->check(CLI::Range(0.1, 86400.0));
-    app.add_option("--interval", options.interval, "Seconds between lines, 1 by default")
+    app.add_option("--interval", options.interval,
+                   "Seconds between lines, 1 by default; more while looking at the pages takes over 5 % of a "
+                   "processor")
         ->check(CLI::Range(0.05, 3600.0));
-    app.add_option("--shift", options.shifts, "Seconds at which what is hot changes: --shift 30,75")->delimiter(',');
+    app.add_option("--shift", options.shifts, "Seconds at which what is hot changes: --shift 30,75")
+        ->delimiter(',');
     app.add_option("--shift-every", options.shift_every, "The same, every so many seconds")
         ->check(CLI::Range(0.1, 86400.0));
     app.add_option("--fast-node", options.fast_node, "NUMA node, 0 by default")->check(CLI::Range(0, 63));
     app.add_option("--slow-node", options.slow_node, "NUMA node, 1 by default")->check(CLI::Range(0, 63));
-    app.add_option("--fast-capacity", options.fast_capacity,
-                   "Memory of the fast node that an oracle could use; by default what is free there above the "
-                   "zones' high watermarks, and what the load has of it, once all memory is allocated");
+    app.add_option(
+        "--fast-capacity", options.fast_capacity,
+        "Memory of the fast node that an oracle could use; by default what is free there above the "
+        "zones' high watermarks, and what the load has of it, once all memory is allocated");
     app.add_option("--settle", options.settle, "Seconds to wait between allocating and accessing")
         ->check(CLI::Range(0.0, 3600.0));
     app.add_option("--watch", options.watch, "Also print processor time and memory of this process");
-    app.add_option("--companion", options.companion_ms,
-                   "Be no load: wake up every so many ms on each processor. An emulated processor (QEMU's TCG) "
-                   "does not see cleared accessed bits before it switches address spaces")
+    app.add_option(
+           "--companion", options.companion_ms,
+           "Be no load: wake up every so many ms on each processor. An emulated processor (QEMU's TCG) "
+           "does not see cleared accessed bits before it switches address spaces")
         ->check(CLI::Range(1U, 10'000U));
     app.footer(
-        "Lines: t (seconds since the start), phase, hit (share of accesses that go to the fast node, exactly: the "
-        "distribution is known\nand every page is looked up in pagemap, or by move_pages), oracle (the same if the most popular "
-        "pages were there), ops_per_second,\nstall_max_us and stall_p999_us (time that 64 accesses take, from the "
-        "end of those before: the longest one, and what\n99.9 % do not exceed), fast_bytes and slow_bytes (of this "
-        "process), moved_pages and undone_pages (that changed node between\ntwo looks; that came back within a "
-        "minute), look_ms (what looking them up cost), counters of /proc/vmstat. The first\nline is {\"start\":...}, "
+        "Lines: t (seconds since the start), phase, hit (share of accesses that go to the fast node, "
+        "exactly: the "
+        "distribution is known\nand every page is looked up in pagemap, or by move_pages), oracle (the same "
+        "if the most popular "
+        "pages were there), ops_per_second,\nstall_max_us and stall_p999_us (time that 64 accesses take, "
+        "from the "
+        "end of those before: the longest one, and what\n99.9 % do not exceed), fast_bytes and slow_bytes "
+        "(of this "
+        "process), moved_pages and undone_pages (that changed node between\ntwo looks; that came back within "
+        "a "
+        "minute), look_ms (what looking them up cost), counters of /proc/vmstat. The first\nline is "
+        "{\"start\":...}, "
         "the last one {\"summary\":...}. Exit code 1 when a page lost data.");
 }
 

@@ -28,7 +28,8 @@ Result<> move_all(const Mapping& mapping, int node) {
     if (move_pages(0, pages.size(), pages.data(), targets.data(), status.data(), MPOL_MF_MOVE) != 0)
         return fail_errno("move_pages", fmt::format("to node {}", node), errno);
     if (std::ranges::count(status, node) != std::ssize(status))
-        return fail(ErrorCode::kExhausted, fmt::format("node {} has no room for {} pages", node, pages.size()));
+        return fail(ErrorCode::kExhausted,
+                    fmt::format("node {} has no room for {} pages", node, pages.size()));
     return {};
 }
 
@@ -78,7 +79,8 @@ Result<> check_no_policy(const Mapping& mapping) {
         if (!(words >> std::hex >> address >> policy) || address < begin || address >= end) continue;
         ++found;
         if (policy != "default")
-            return fail(ErrorCode::kConflict, fmt::format("the memory at {:#x} has policy {}", address, policy));
+            return fail(ErrorCode::kConflict,
+                        fmt::format("the memory at {:#x} has policy {}", address, policy));
     }
     if (found == 0) return fail(ErrorCode::kNotFound, "/proc/self/numa_maps does not show the memory");
     return {};
@@ -116,7 +118,7 @@ ZoneInfo read_zones(std::string_view zoneinfo) {
 
 namespace {
 
-constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;             // Documentation/admin-guide/mm/pagemap.rst
+constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;  // Documentation/admin-guide/mm/pagemap.rst
 constexpr std::uint64_t kFrame = (std::uint64_t{1} << 55) - 1;
 
 Result<ZoneInfo> zones_now() {
@@ -170,7 +172,8 @@ Result<> NodeFinder::by_frames(std::vector<int>& nodes) {
     for (std::size_t first = 0; first < nodes.size(); first += kBatch) {
         const std::size_t count = std::min(kBatch, nodes.size() - first);
         const std::size_t bytes = count * sizeof entries_[0];
-        if (pread(pagemap_, entries_.data(), bytes, static_cast<off_t>((first_page + first) * sizeof entries_[0])) !=
+        if (pread(pagemap_, entries_.data(), bytes,
+                  static_cast<off_t>((first_page + first) * sizeof entries_[0])) !=
             static_cast<ssize_t>(bytes))
             return fail_errno("read", "/proc/self/pagemap", errno);
         for (std::size_t i = 0; i < count; ++i)

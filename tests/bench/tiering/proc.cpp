@@ -51,8 +51,9 @@ std::optional<ProcessCost> process_cost(std::string_view stat, long ticks_per_se
     for (int field = 16; field <= 23; ++field) fields >> ignored;
     std::uint64_t resident = 0;
     if (!(fields >> resident)) return std::nullopt;
-    return ProcessCost{.cpu_seconds = static_cast<double>(user + system) / static_cast<double>(ticks_per_second),
-                       .resident_bytes = resident * static_cast<std::uint64_t>(page_bytes)};
+    return ProcessCost{
+        .cpu_seconds = static_cast<double>(user + system) / static_cast<double>(ticks_per_second),
+        .resident_bytes = resident * static_cast<std::uint64_t>(page_bytes)};
 }
 
 std::map<std::string, std::uint64_t> read_migration_counters() {

@@ -20,7 +20,8 @@ struct StallCounts {
     static std::size_t bucket_of(std::uint64_t nanoseconds) {
         if (nanoseconds < kSteps) return static_cast<std::size_t>(nanoseconds);
         const auto exponent = static_cast<unsigned>(std::bit_width(nanoseconds)) - 5;
-        return std::min<std::size_t>(kBuckets - 1, (exponent + 1) * kSteps + (nanoseconds >> exponent) - kSteps);
+        return std::min<std::size_t>(kBuckets - 1,
+                                     (exponent + 1) * kSteps + (nanoseconds >> exponent) - kSteps);
     }
     // The longest duration that is counted there.
     static std::uint64_t longest_in(std::size_t bucket) {

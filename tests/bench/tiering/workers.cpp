@@ -7,7 +7,9 @@
 namespace memtide::bench {
 namespace {
 
-std::uint64_t name_of(std::size_t page) { return 0x6d656d7469646500 ^ (std::uint64_t{page} * 0x9e3779b97f4a7c15); }
+std::uint64_t name_of(std::size_t page) {
+    return 0x6d656d7469646500 ^ (std::uint64_t{page} * 0x9e3779b97f4a7c15);
+}
 // In words: each thread's counter has a cache line, after that of the name.
 std::size_t counter_of(unsigned thread) { return 8 * (std::size_t{thread} + 1); }
 
@@ -26,8 +28,7 @@ Workers::~Workers() { stop(); }
 
 void Workers::start(const Distribution& first) {
     use(first);
-    for (unsigned i = 0; i < all_.size(); ++i)
-        all_[i]->thread = std::thread([this, i] { run(*all_[i], i); });
+    for (unsigned i = 0; i < all_.size(); ++i) all_[i]->thread = std::thread([this, i] { run(*all_[i], i); });
 }
 
 void Workers::stop() {
@@ -81,7 +82,8 @@ std::uint64_t Workers::take_longest_stall() {
 
 std::string Workers::check() const {
     for (std::size_t page = 0; page < mapping_.pages(); ++page)
-        if (mapping_.page(page)[0] != name_of(page)) return fmt::format("page {} has another one's data", page);
+        if (mapping_.page(page)[0] != name_of(page))
+            return fmt::format("page {} has another one's data", page);
     if (found_wrong_page()) return "a page had another one's data for a while";
     for (unsigned thread = 0; thread < all_.size(); ++thread) {
         std::uint64_t sum = 0;

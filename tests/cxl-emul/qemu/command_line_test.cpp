@@ -133,6 +133,30 @@ TEST(CommandLine, HostWithoutCxlHasNoHostBridge) {
     EXPECT_THAT(lines(plan), Not(HasSubstr("cxl")));
 }
 
+TEST(CommandLine, NumaNodeIsSlowerRamByTheFirmwareTables) {
+    auto plan = small_plan();
+    plan.vcss.clear();
+    plan.cpus = 2;
+    plan.numa_nodes = {{mebibytes(768), 250, gibibytes(16)}, {mebibytes(256), 4000, gibibytes(2)}};
+    EXPECT_THAT(lines(plan), HasSubstr("-machine q35,hmat=on\n"
+                                       "-accel tcg,thread=multi\n"
+                                       "-cpu max,hypervisor=off\n"
+                                       "-smp 2\n"
+                                       "-m 2048M\n"
+                                       "-object memory-backend-ram,id=dram,size=1024M\n"
+                                       "-numa node,nodeid=0,memdev=dram,cpus=0-1,initiator=0\n"
+                                       "-object memory-backend-ram,id=node1-ram,size=768M\n"
+                                       "-numa node,nodeid=1,memdev=node1-ram,initiator=0\n"
+                                       "-object memory-backend-ram,id=node2-ram,size=256M\n"
+                                       "-numa node,nodeid=2,memdev=node2-ram,initiator=0\n"
+                                       "-numa dist,src=0,dst=1,val=25\n"
+                                       "-numa dist,src=0,dst=2,val=254\n"
+                                       "-numa dist,src=1,dst=2,val=254\n"));
+    EXPECT_THAT(lines(plan), HasSubstr("target=1,hierarchy=memory,data-type=access-latency,latency=250\n"));
+    EXPECT_THAT(lines(plan),
+                HasSubstr("target=2,hierarchy=memory,data-type=access-bandwidth,bandwidth=2048M\n"));
+}
+
 TEST(CommandLine, PlaceOfAVppbNamesThePortAndTheSlotOfTheCommandLine) {
     auto plan = small_plan();
     plan.vcss = {{"switch0", 0, 2}, {"switch1", 7, 3}};

@@ -56,6 +56,15 @@ TEST(RackPlan, HostsOwnDeviceIsThereFromPowerOn) {
     EXPECT_TRUE(plan.vcss.empty());
 }
 
+TEST(RackPlan, HostHasTheNumaNodesOfTheFile) {
+    const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/two-tiers.yaml").value();
+    const auto plan = plan_host(topology, topology.hosts[0], {}, "/run/x").value();
+    ASSERT_EQ(plan.numa_nodes.size(), 1U);
+    EXPECT_EQ(plan.numa_nodes[0].size, mebibytes(768));
+    EXPECT_EQ(plan.numa_nodes[0].latency_ns, 250U);
+    EXPECT_EQ(plan.numa_nodes[0].bandwidth, gibibytes(16));
+}
+
 TEST(RackPlan, HeadOfAHostGivesItItsLdsWhereTheyAreInTheDevice) {
     const auto topology = load_topology(MEMTIDE_CONFIG "/topologies/mhd-without-switch.yaml").value();
     const auto first = plan_host(topology, topology.hosts[0], {}, "/run/x/hosts/host0").value();

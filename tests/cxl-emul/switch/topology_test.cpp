@@ -98,6 +98,26 @@ TEST(Topology, EveryMistakeIsReported) {
     EXPECT_THAT(message, HasSubstr("rack.yaml:29:39: must be a whole number from 1 to 255"));
 }
 
+TEST(Topology, NumaNodesHaveASizeAndWhatTheFirmwareSays) {
+    const std::string of_host = "name: x\nhosts:\n  - name: host0\n    numa_nodes: ";
+    const auto topology =
+        parse_topology(of_host + "[{size: 64MiB}, {size: 1GiB, latency_ns: 700, bandwidth: 4GiB}]\n", "x");
+    ASSERT_TRUE(topology) << topology.error().message;
+    const auto& nodes = topology->hosts[0].numa_nodes;
+    ASSERT_EQ(nodes.size(), 2U);
+    EXPECT_EQ(nodes[0].latency_ns, 250U);
+    EXPECT_EQ(nodes[0].bandwidth, gibibytes(16));
+    EXPECT_EQ(nodes[1].size, gibibytes(1));
+    EXPECT_EQ(nodes[1].latency_ns, 700U);
+    for (const char* wrong :
+         {"[{}]", "[{size: 1KiB}]", "[{size: 1GiB, latency_ns: 0}]", "[{size: 1GiB, bandwidth: 1MiB}]"})
+        EXPECT_FALSE(parse_topology(of_host + wrong + "\n", "x")) << wrong;
+    std::string many = "[{size: 64MiB}";
+    for (int i = 0; i < 8; ++i) many += ", {size: 64MiB}";
+    EXPECT_THAT(parse_topology(of_host + many + "]\n", "x").error().message,
+                HasSubstr("at most 8 NUMA nodes"));
+}
+
 TEST(Topology, PortIdGivenTwiceIsRefused) {
     EXPECT_EQ(complaint("{id: 1, host: host1}", "{id: 0, host: host1}"),
               "rack.yaml:12:14: port 0 is there already, at rack.yaml:11:14");

@@ -1,0 +1,135 @@
+#include "tests/bench/tiering/guest.h"
+
+#include <chrono>
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "common/process/child.h"
+
+namespace memtide::bench {
+namespace {
+
+constexpr int kAgentEnded = 77;
+constexpr std::chrono::seconds kBootLimit{180};
+
+std::string shell_words(const std::vector<std::string>& words) {
+    std::string out;
+    for (const std::string& word : words) {
+        out += out.empty() ? "'" : " '";
+        for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        out += '\'';
+    }
+    return out;
+}
+
+std::string last_line(std::string text) {
+    while (text.ends_with('\n')) text.pop_back();
+    return text.substr(text.rfind('\n') + 1);
+}
+
+// A rack of one host, down again at the end, however this program ends.
+class Rack {
+  public:
+    Rack(const GuestPlan& plan, std::string folder) : folder_(std::move(folder)) {
+        std::ofstream(topology()) << fmt::format(
+            "name: tiering-bench-{}\nhosts:\n  - name: host0\n    memory: {}\n    cpus: 2\n    numa_nodes: "
+            "[{{size: {}}}]\n",
+            getpid(), format_bytes(plan.fast), format_bytes(plan.slow));
+    }
+    ~Rack() { static_cast<void>(run("down", {}, std::chrono::seconds(60))); }
+    Rack(const Rack&) = delete;
+    Rack& operator=(const Rack&) = delete;
+
+    Result<> up(const GuestPlan& plan) const {
+        std::vector<std::string> more{"--while", std::to_string(getpid()), "--timeout",
+                                      std::to_string(kBootLimit.count() - 10)};
+        if (!plan.kernel_arguments.empty()) {
+            more.emplace_back("--append");
+            more.push_back(fmt::format("{}", fmt::join(plan.kernel_arguments, " ")));
+        }
+        const auto output = run("up", more, kBootLimit);
+        if (!output) return std::unexpected(output.error());
+        if (output->exit.succeeded()) return {};
+        return fail(ErrorCode::kUnavailable, "no guest: " + last_line(output->standard_error));
+    }
+
+    [[nodiscard]] Result<process::Output> shell(const std::string& script, std::chrono::seconds limit) const {
+        return run("exec", {"-n", "-C", "/", "host0", "--", "sh", "-c", script}, limit);
+    }
+
+  private:
+    [[nodiscard]] std::string topology() const { return folder_ + "/rack.yaml"; }
+    [[nodiscard]] Result<process::Output> run(const std::string& verb, const std::vector<std::string>& more,
+                                              std::chrono::seconds limit) const {
+        process::Command command;
+        command.argv = {MEMTIDE_CXL_EMUL, "rack", verb, topology(), "--run-dir", folder_ + "/run"};
+        command.argv.insert(command.argv.end(), more.begin(), more.end());
+        return process::run(std::move(command), limit);
+    }
+
+    std::string folder_;
+};
+
+}  // namespace
+
+std::string_view to_string(System system) {
+    switch (system) {
+        case System::kNone:
+            return "none";
+        case System::kKernel:
+            return "kernel";
+        case System::kAgent:
+            return "agent";
+    }
+    return "?";
+}
+
+std::string guest_script(System system, const GuestPlan& plan, const AgentCommand& agent,
+                         const std::vector<std::string>& load, unsigned limit_seconds) {
+    const bool kernel = system == System::kKernel;
+    std::string script = fmt::format(
+        "echo {} >/proc/sys/kernel/numa_balancing && echo {} >/sys/kernel/mm/numa/demotion_enabled &&\n"
+        "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled || exit\n"
+        "sync; echo 3 >/proc/sys/vm/drop_caches\n",
+        kernel ? 2 : 0, kernel ? 1 : 0);
+    if (plan.companion_ms > 0)
+        script += fmt::format("{} --companion {} >/dev/null 2>&1 &\n", shell_words({load.front()}),
+                              plan.companion_ms);
+    std::string watch;
+    if (system == System::kAgent) {
+        // exec: the process that is watched is the agent itself.
+        script += fmt::format(
+            "( exec {} ) >/run/agent.log 2>&1 &\nagent=$!\nsleep 3\n"
+            "if ! kill -0 $agent 2>/dev/null; then\n"
+            "    wait $agent; echo \"the agent ended with code $?: $(tail -n 1 /run/agent.log)\" >&2; exit "
+            "{}\nfi\n",
+            agent.shell, kAgentEnded);
+        watch = " --watch $agent";
+    }
+    script += fmt::format("timeout -k 5 {} {}{}\ncode=$?\n", limit_seconds, shell_words(load), watch);
+    if (system == System::kAgent)
+        script +=
+            "if ! kill -0 $agent 2>/dev/null; then\n"
+            "    echo \"the agent did not live to the end: $(tail -n 1 /run/agent.log)\" >&2; exit 1\nfi\n";
+    return script + "exit $code\n";
+}
+
+Result<GuestOutput> run_in_guest(const GuestPlan& plan, const std::string& folder, const std::string& script,
+                                 unsigned limit_seconds) {
+    const Rack rack(plan, folder);
+    if (Result<> up = rack.up(plan); !up) return std::unexpected(up.error());
+    const auto output = rack.shell(script, std::chrono::seconds(limit_seconds));
+    if (!output) return std::unexpected(output.error());
+    if (output->exit.code == kAgentEnded)
+        return GuestOutput{.skipped = true, .reason = last_line(output->standard_error), .lines = {}};
+    if (!output->exit.succeeded())
+        return fail(ErrorCode::kIo, fmt::format("the run in the guest {}: {}", output->exit.describe(),
+                                                last_line(output->standard_error)));
+    return GuestOutput{.skipped = false, .reason = {}, .lines = output->standard_output};
+}
+
+}  // namespace memtide::bench

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/error.h"
+
+namespace memtide::bench {
+
+// Who moves pages while a load runs.
+enum class System {
+    kNone,    // nobody
+    kKernel,  // the kernel: NUMA balancing in mode 2 (tiering) and demotion
+    kAgent,   // a program that is started first; the kernel moves nothing
+};
+std::string_view to_string(System system);
+
+struct GuestPlan {
+    Bytes fast = mebibytes(384);  // node 0, with two processors
+    Bytes slow = mebibytes(768);  // node 1
+    unsigned companion_ms = 10;   // how often its processors switch address spaces at least; 0: as they do
+    std::vector<std::string> kernel_arguments;
+};
+
+// A command that is run in the guest, where this machine's files are.
+struct AgentCommand {
+    std::string shell;  // "build/bin/memtide-tiering-agent --config FILE"
+};
+
+// The script that a guest runs for one run of a load: settings, companion, agent, load. Its standard output
+// is the load's. Exit code 77 when the agent ended within 3 s: what it said last is on the standard error
+// output.
+std::string guest_script(System system, const GuestPlan& plan, const AgentCommand& agent,
+                         const std::vector<std::string>& load, unsigned limit_seconds);
+
+struct GuestOutput {
+    bool skipped = false;  // the agent cannot
+    std::string reason;    // of that
+    std::string lines;
+};
+
+// Boots a guest, runs the script, and takes the guest down again, in at most boot time (3 min) and
+// `limit_seconds`. `folder` takes what belongs to the rack.
+Result<GuestOutput> run_in_guest(const GuestPlan& plan, const std::string& folder, const std::string& script,
+                                 unsigned limit_seconds);
+
+}  // namespace memtide::bench

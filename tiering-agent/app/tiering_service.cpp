@@ -21,6 +21,8 @@ namespace {
 BalanceOptions options_of(const TieringConfig& config) {
     BalanceOptions options;
     options.config = config;
+    options.pace.processor_share = config.processor_share;
+    options.pace.processor_share_changing = config.processor_share_changing;
     options.agent_pid = ::getpid();
     return options;
 }

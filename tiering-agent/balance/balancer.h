@@ -88,6 +88,8 @@ class Balancer {
     Look end_window();
     std::uint64_t exchange_all(const std::stop_token& stop);
     std::uint64_t exchange(std::uint8_t fast, const std::stop_token& stop);
+    void refill_rates(Time now);
+    bool spend(const Move& move);
     [[nodiscard]] bool takes_part(const TieringTarget& target, std::uint8_t fast) const;
     [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
     void publish(const Pace::Round& round);
@@ -106,6 +108,8 @@ class Balancer {
     std::map<ProcessId, std::uint64_t> space_of_;
     std::uint64_t next_space_ = 1;
     Time refresh_at_{};
+    std::vector<double> rate_left_;  // pages, by target
+    Time rates_filled_{};
     std::optional<ExchangePlan> last_plan_;  // between the two fastest tiers
 
     mutable std::mutex mutex_;

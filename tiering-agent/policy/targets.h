@@ -95,6 +95,9 @@ struct TieringTarget {
 
 struct TieringConfig {
     TieringMode mode = TieringMode::kOff;
+    // Of one processor: what looking at pages may cost in the long run, and while things change.
+    double processor_share = 0.01;
+    double processor_share_changing = 0.2;
     std::vector<TierOverride> tiers{};
     std::vector<TieringTarget> targets{};  // names are unique
 

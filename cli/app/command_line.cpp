@@ -70,6 +70,7 @@ CommandLine::CommandLine() {
     add_list_and_show();
     add_history();
     add_events();
+    add_agent();
     // Listed for --help only; main() hands these on before the parser sees them.
     add("fmapi", "The CXL FM API by hand, captures of it: see 'memtide fmapi --help'", "");
     add("rack", "Racks of QEMU hosts behind a CXL switch: see 'memtide rack --help'", "");
@@ -318,6 +319,23 @@ void CommandLine::add_events() {
     only("--host", events_.filter.host, "Only events about this host", "HOST");
     command->callback([this] {
         chosen_ = [this](const auto& manager, auto& output) { return show_events(manager, output, events_); };
+    });
+}
+
+void CommandLine::add_agent() {
+    auto* const agent = add("agent", "What the tiering agent of this machine does",
+                            "  memtide agent status\n"
+                            "  memtide --json agent status | jq .hit\n");
+    agent->require_subcommand(1);
+    auto* const status = agent->add_subcommand("status", "Tiers, targets, and what was moved");
+    status->add_option("--socket", agent_socket_, "Where it answers: agent.sock in the `state` folder of its configuration")
+        ->type_name("PATH")
+        ->check(something())
+        ->capture_default_str();
+    status->callback([this] {
+        chosen_ = [this](const auto&, auto& output) {
+            return show_agent_status(ManagerClient("unix:" + agent_socket_), output);
+        };
     });
 }
 

@@ -38,6 +38,7 @@ class CommandLine {
     void add_lift();
     void add_list_and_show();
     void add_events();
+    void add_agent();
     void add_history();
     void add_help();
     void add_credentials();
@@ -49,6 +50,7 @@ class CommandLine {
     Command chosen_;
     // What was typed; the chosen command reads it.
     std::string url_ = "http://127.0.0.1:8080";
+    std::string agent_socket_ = "/run/memtide/tiering-agent/agent.sock";
     http::CredentialFiles credentials_;
     bool json_ = false;
     bool svg_ = false;

@@ -38,5 +38,8 @@ bool is_history(const json::value& answer) {
     return has_text(answer, "composition") && has_list(answer, "steps") && has_list(answer, "items");
 }
 bool is_event(const json::value& answer) { return has_number(answer, "id") && has_text(answer, "type"); }
+bool is_agent_status(const json::value& answer) {
+    return has_text(answer, "mode") && has_list(answer, "tiers") && has_list(answer, "targets");
+}
 
 }  // namespace memtide::cli

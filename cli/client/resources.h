@@ -17,5 +17,6 @@ bool is_composition(const boost::json::value& answer);
 bool is_plan(const boost::json::value& answer);
 bool is_history(const boost::json::value& answer);
 bool is_event(const boost::json::value& answer);
+bool is_agent_status(const boost::json::value& answer);
 
 }  // namespace memtide::cli

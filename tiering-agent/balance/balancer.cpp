@@ -65,8 +65,9 @@ void Balancer::round(const std::stop_token& stop) {
     sleep_for(pace_.window(), stop);
     if (stop.stop_requested()) return;
     const Look look = end_window();
-    const microseconds looked = processor_time();
+    moving_ = {};
     const std::uint64_t moved = exchange_all(stop);
+    const microseconds cost = processor_time() - before - moving_;
     std::uint64_t fast_pages = 0;
     for (const auto& [space, watch] : watches_)
         if (!watch.pages_by_tier().empty()) fast_pages += watch.pages_by_tier()[0];
@@ -75,7 +76,7 @@ void Balancer::round(const std::stop_token& stop) {
         .touched_slow_pages = look.touched_slow_pages,
         .fast_pages = fast_pages + (tiers_.tiers.empty() ? 0 : pages(tiers_.tiers.front().free)),
         .moved_pages = moved,
-        .cost = looked - before};
+        .cost = cost};
     pace_.note(round);
     publish(round);
     const std::lock_guard lock(mutex_);
@@ -312,6 +313,7 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     job.plan = &allowed;
     for (const auto& [space, watch] : watches_) job.pid_of_space[space] = watch.process().pid;
     const auto deadline = now + options_.longest_move;
+    const microseconds planned = processor_time();
     std::map<std::size_t, std::pair<std::uint64_t, std::uint64_t>> by_target;
     const MoveReport report = carry_out(
         job, parts_.mover,
@@ -330,6 +332,7 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
             (promoted ? counts.first : counts.second) += move.pages;
         },
         [&] { return !stop.stop_requested() && steady_clock::now() < deadline; });
+    moving_ += processor_time() - planned;
     std::uint64_t failed = 0;
     for (const auto& [error, count] : report.failed_pages) failed += count;
     log::debug("exchange", {{"tier", tiers_.tiers[fast].name},

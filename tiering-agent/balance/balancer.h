@@ -87,6 +87,7 @@ class Balancer {
     void begin_window();
     Look end_window();
     std::uint64_t exchange_all(const std::stop_token& stop);
+    // Both answer how many pages moved; the processor time of moving goes to moving_.
     std::uint64_t exchange(std::uint8_t fast, const std::stop_token& stop);
     void refill_rates(Time now);
     bool spend(const Move& move);
@@ -110,6 +111,7 @@ class Balancer {
     Time refresh_at_{};
     std::vector<double> rate_left_;  // pages, by target
     Time rates_filled_{};
+    std::chrono::microseconds moving_{0};
     std::optional<ExchangePlan> last_plan_;  // between the two fastest tiers
 
     mutable std::mutex mutex_;

@@ -220,6 +220,8 @@ class Exchange {
         : down(census.fast, true), up(census.slow, false), tiers_(tiers), options_(options) {}
 
     void make_reserve() {
+        // Half of it may be missing before it is worth a plan: what is free goes up and down by itself.
+        if (tiers_.fast_free >= tiers_.reserve / 2) return;
         std::uint64_t lacking = rest_of(tiers_.reserve, tiers_.fast_free);
         while (lacking > 0) {
             const auto cold = down.next(coldest_);
@@ -231,7 +233,9 @@ class Exchange {
     }
 
     void fill() {
-        for (room_ = rest_of(tiers_.fast_free, tiers_.reserve); room_ > 0;) {
+        room_ = rest_of(tiers_.fast_free, tiers_.reserve);
+        if (room_ <= tiers_.reserve / 2) return;
+        while (room_ > 0) {
             const auto hot = up.next(hottest_);
             if (!hot || heat_of(*hot) < options_.least_heat) return;
             if (!promote(*hot)) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <utility>
@@ -126,7 +127,8 @@ Result<FrameNodes> FrameNodes::read(const Files& files) {
     if (!block_size) return std::unexpected(block_size.error());
     constexpr std::uint64_t kMostBlocks = 1 << 24;
     FrameNodes nodes;
-    nodes.frames_per_block_ = std::max<std::uint64_t>(*block_size >> kPageShift, 1);
+    // A power of two, of 128 MiB or more.
+    nodes.block_shift_ = static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(*block_size >> kPageShift, 1)) - 1);
     for (const std::string& node : files.list("sys/devices/system/node")) {
         int number = 0;
         if (!node.starts_with("node") ||
@@ -147,7 +149,7 @@ Result<FrameNodes> FrameNodes::read(const Files& files) {
 }
 
 int FrameNodes::node_of(std::uint64_t frame) const {
-    const std::uint64_t block = frame / frames_per_block_;
+    const std::uint64_t block = frame >> block_shift_;
     return block < nodes_.size() ? nodes_[block] : -1;
 }
 

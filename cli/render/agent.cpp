@@ -1,0 +1,75 @@
+#include "cli/render/agent.h"
+
+#include <vector>
+
+#include <boost/json/object.hpp>
+#include <fmt/format.h>
+
+#include "cli/render/fields.h"
+#include "common/base/table.h"
+#include "common/terminal/printable.h"
+
+namespace memtide::cli {
+
+namespace json = boost::json;
+
+namespace {
+
+std::string nodes_of(const json::value& tier) {
+    std::string text;
+    for (const json::value& node : items_of(tier, "nodes"))
+        if (node.is_number()) text += fmt::format("{}{}", text.empty() ? "" : " ", node.to_number<std::int64_t>());
+    return text.empty() ? "-" : text;
+}
+
+std::string failures_of(const json::value& status) {
+    std::string text;
+    if (const auto* const failed = member_of(status, "failed").if_object())
+        for (const auto& one : *failed)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", size_of(member_of(status, "failed"), one.key()),
+                                printable(one.key()));
+    return text;
+}
+
+}  // namespace
+
+std::string render_agent_status(const json::value& status) {
+    std::string text;
+    const auto line = [&](std::string_view name, const std::string& value) {
+        text += fmt::format("{:<12}{}\n", name, value);
+    };
+    line("mode", text_of(status, "mode"));
+    line("sees", text_of(status, "tracker"));
+    line("fast hits", flag_of(status, "even") ? fmt::format("about {:.1f} %; no page is surely warmer than others",
+                                                            100 * real_of(status, "hit"))
+                                              : fmt::format("about {:.1f} %", 100 * real_of(status, "hit")));
+    line("moved", fmt::format("{} up, {} down, {} of it for nothing", size_of(status, "promoted"),
+                              size_of(status, "demoted"), size_of(status, "wasted")));
+    if (const std::string failed = failures_of(status); !failed.empty()) line("not moved", failed);
+    line("looks", fmt::format("{} of {} ms, {} ms between; {:.1f} s of a processor, {} of memory",
+                              number_of(status, "rounds"), number_of(status, "window_ms"),
+                              number_of(status, "rest_ms"), real_of(status, "processor_seconds"),
+                              size_of(status, "heat_bytes")));
+    for (const json::value& note : items_of(status, "notes"))
+        if (note.is_string()) line("note", printable(std::string_view(note.get_string())));
+
+    Table tiers({"TIER", "NODES", ">CAPACITY", ">FREE", "WHY"});
+    for (const json::value& tier : items_of(status, "tiers"))
+        tiers.add({text_of(tier, "name"), nodes_of(tier), size_of(tier, "capacity"), size_of(tier, "free"),
+                   text_of(tier, "why")});
+    std::vector<std::string> headings{"TARGET", ">PROCESSES"};
+    for (const json::value& tier : items_of(status, "tiers")) headings.push_back(">" + text_of(tier, "name"));
+    headings.insert(headings.end(), {">UP", ">DOWN"});
+    Table targets(headings);
+    for (const json::value& target : items_of(status, "targets")) {
+        std::vector<std::string> cells{text_of(target, "name"), text_of(target, "processes")};
+        for (const json::value& tier : items_of(status, "tiers"))
+            cells.push_back(size_of(member_of(target, "bytes"), text_of(tier, "name")));
+        cells.push_back(size_of(target, "promoted"));
+        cells.push_back(size_of(target, "demoted"));
+        targets.add(std::move(cells));
+    }
+    return text + "\n" + tiers.text() + "\n" + targets.text();
+}
+
+}  // namespace memtide::cli

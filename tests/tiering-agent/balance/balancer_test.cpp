@@ -1,0 +1,223 @@
+// The balancer on a machine that a folder makes up, with pages that a tracker makes up.
+#include "tiering-agent/balance/balancer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <set>
+
+#include "tests/tiering-agent/observe/fake_tree.h"
+#include "tiering-agent/balance/rivals.h"
+
+namespace memtide::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kFirstPage = 0x7f0000000;
+constexpr std::size_t kPages = 2'048;
+constexpr int kPid = 100;
+
+// One process with pages of which the first `fast` are on node 0, and of which some are touched in each window.
+class FakeMemory final : public Tracker, public UnitMover {
+  public:
+    explicit FakeMemory(std::size_t fast) : is_fast(kPages, false), is_hot(kPages, false) {
+        std::fill_n(is_fast.begin(), fast, true);
+    }
+
+    [[nodiscard]] std::string_view name() const override { return "made-up"; }
+    [[nodiscard]] std::string_view sees() const override { return "everything"; }
+    Result<> refresh() override { return {}; }
+    Result<> begin(int pid) override {
+        if (is_gone) return fail(ErrorCode::kNotFound, "it has ended");
+        begun.insert(pid);
+        return {};
+    }
+    Result<Look> look(int, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
+                      const Visit& visit) override {
+        if (is_gone) return fail(ErrorCode::kNotFound, "it has ended");
+        looked_at.assign(ranges.begin(), ranges.end());
+        std::vector<PageSeen> seen;
+        Look look;
+        for (std::size_t i = 0; i < kPages; ++i) {
+            seen.push_back({.tier = tiers.at(is_fast[i] ? 0 : 1), .touched = is_hot[i]});
+            look.touched_pages += is_hot[i] ? 1 : 0;
+            look.touched_slow_pages += is_hot[i] && !is_fast[i] ? 1 : 0;
+        }
+        look.present_pages = kPages;
+        visit(kFirstPage, seen);
+        return look;
+    }
+    Result<std::vector<int>> move(int pid, std::span<const std::uint64_t> pages, int node) override {
+        if (is_gone) return fail(ErrorCode::kNotFound, "it has ended");
+        EXPECT_EQ(pid, kPid);
+        for (const std::uint64_t page : pages) {
+            if (error == 0) is_fast.at(page - kFirstPage) = node == 0;
+            ++moves;
+        }
+        return std::vector<int>(pages.size(), error);
+    }
+    void make_hot(std::size_t first, std::size_t count) {
+        is_hot.assign(kPages, false);
+        std::fill_n(is_hot.begin() + static_cast<std::ptrdiff_t>(first), count, true);
+    }
+    [[nodiscard]] std::size_t hot_and_fast() const {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < kPages; ++i) count += is_hot[i] && is_fast[i] ? 1 : 0;
+        return count;
+    }
+
+    std::vector<bool> is_fast;
+    std::vector<bool> is_hot;
+    std::set<int> begun;
+    std::vector<VirtualRange> looked_at;
+    bool is_gone = false;
+    int error = 0;
+    std::size_t moves = 0;
+};
+
+class Balance : public testing::Test {
+  protected:
+    Balance() : files_(tree_.files().absolute("")) {
+        tree_.put_node({.number = 0, .cpus = "0-1", .mebibytes = 16, .free_mebibytes = 0, .distances = "10 20"});
+        tree_.put_node({.number = 1, .cpus = "", .mebibytes = 64, .free_mebibytes = 32, .distances = "20 10"});
+        put_room(0, 8'000);
+        tree_.put_process({.pid = kPid, .start_time = 5});
+        put_maps("7f0000000000-7f0000800000 rw-p 00000000 00:00 0 \n");
+        tree_.put("proc/100/status", "Name:\tworker\nVmLck:\t0 kB\nHugetlbPages:\t0 kB\n");
+        options_.config.mode = TieringMode::kMove;
+        options_.config.targets = {{.name = "all"}};
+        options_.least_rss = {};
+        options_.refresh_every = std::chrono::milliseconds(0);
+        options_.pace.shortest_window = options_.pace.longest_window = std::chrono::milliseconds(1);
+        memory_.make_hot(1'000, 200);
+    }
+    void put_room(std::uint64_t fast, std::uint64_t slow) const {
+        const auto zone = [](int node, std::uint64_t pages) {
+            return "Node " + std::to_string(node) + ", zone Normal\n  pages free " + std::to_string(pages) +
+                   "\n        high 0\n";
+        };
+        tree_.put("proc/zoneinfo", zone(0, fast) + zone(1, slow));
+    }
+    void put_maps(const std::string& text) const {
+        tree_.put("proc/100/maps", text);
+        std::string policies;
+        tree_.put("proc/100/numa_maps", "7f0000000000 default anon=2048 N0=500\n");
+    }
+    BalanceStatus run(int rounds) {
+        if (!balancer_) balancer_.emplace(Balancer::Parts{files_, memory_, memory_}, options_);
+        for (int i = 0; i < rounds; ++i) balancer_->round({});
+        return balancer_->status();
+    }
+
+    FakeTree tree_;
+    Files files_;
+    FakeMemory memory_{500};
+    BalanceOptions options_;
+    std::optional<Balancer> balancer_;
+};
+
+TEST_F(Balance, HotPagesComeUpAndTheStatusTells) {
+    const BalanceStatus status = run(20);
+    EXPECT_EQ(memory_.hot_and_fast(), 200U);
+    EXPECT_EQ(std::ranges::count(memory_.is_fast, true), 500) << "as many went down";
+    EXPECT_THAT(memory_.looked_at, ElementsAre(VirtualRange{0x7f0000000000, 0x7f0000800000}));
+    EXPECT_EQ(status.promoted_pages, 200U);
+    EXPECT_EQ(status.demoted_pages, 200U);
+    EXPECT_GT(status.hit, 0.95);
+    EXPECT_EQ(status.tracker, "made-up (everything)");
+    ASSERT_EQ(status.tiers.size(), 2U);
+    ASSERT_EQ(status.targets.size(), 1U);
+    EXPECT_EQ(status.targets[0].processes, 1U);
+    EXPECT_THAT(status.targets[0].pages_by_tier, ElementsAre(500, kPages - 500));
+    EXPECT_EQ(status.targets[0].promoted_pages, 200U);
+}
+
+TEST_F(Balance, ObservingMovesExactlyNothing) {
+    options_.config.mode = TieringMode::kObserve;
+    const BalanceStatus status = run(20);
+    EXPECT_EQ(memory_.moves, 0U);
+    EXPECT_LT(status.hit, 0.5);
+    EXPECT_EQ(status.targets[0].processes, 1U);
+}
+
+TEST_F(Balance, ATargetThatIsOffIsNotEvenLookedAt) {
+    options_.config.targets[0].mode = TieringMode::kOff;
+    run(5);
+    EXPECT_TRUE(memory_.begun.empty());
+}
+
+TEST_F(Balance, WhatIsLockedOrHasAPolicyOfItsOwnStaysOutOfIt) {
+    tree_.put("proc/100/numa_maps", "7f0000000000 bind:1 anon=2048 N1=2048\n");
+    run(20);
+    EXPECT_TRUE(memory_.looked_at.empty());
+    EXPECT_EQ(memory_.moves, 0U);
+}
+
+TEST_F(Balance, AProcessThatEndsInTheMiddleIsForgotten) {
+    run(2);
+    memory_.is_gone = true;
+    EXPECT_EQ(run(1).targets[0].processes, 0U);
+    tree_.remove("proc/100");
+    tree_.put_process({.pid = 200, .start_time = 5});
+    memory_.is_gone = false;
+    tree_.put_process({.pid = kPid, .start_time = 9});
+    put_maps("7f0000000000-7f0000800000 rw-p 00000000 00:00 0 \n");
+    tree_.put("proc/100/status", "Name:\tworker\nVmLck:\t0 kB\nHugetlbPages:\t0 kB\n");
+    run(20);
+    EXPECT_EQ(memory_.hot_and_fast(), 200U) << "another with its pid";
+}
+
+TEST_F(Balance, AFullNodeIsTriedAgainWhenItIsNotFull) {
+    memory_.error = ENOMEM;
+    const BalanceStatus failing = run(20);
+    EXPECT_GT(failing.failed_pages.at(ENOMEM), 0U);
+    EXPECT_EQ(failing.promoted_pages, 0U);
+    memory_.error = 0;
+    run(10);
+    EXPECT_EQ(memory_.hot_and_fast(), 200U);
+}
+
+TEST_F(Balance, PagesThatCannotMoveAreLeftAloneForAWhile) {
+    memory_.error = EBUSY;
+    run(10);
+    const std::size_t moves = memory_.moves;
+    run(10);
+    EXPECT_EQ(memory_.moves, moves);
+}
+
+TEST_F(Balance, ARateLimitHolds) {
+    options_.config.targets[0].rate_limit = Bytes{40 << kPageShift};
+    run(6);
+    EXPECT_LE(memory_.moves, 80U) << "of a second at most, and what the rounds took";
+    EXPECT_GT(memory_.moves, 0U);
+}
+
+TEST_F(Balance, ATargetUsesTheTiersThatItMay) {
+    options_.config.targets[0].tiers = {"slow"};
+    run(10);
+    EXPECT_EQ(memory_.moves, 0U);
+}
+
+TEST_F(Balance, ANodeThatComesIsATierFromThenOn) {
+    tree_.remove("sys/devices/system/node/node1");
+    memory_.is_fast.assign(kPages, true);
+    EXPECT_EQ(run(3).tiers.size(), 1U);
+    EXPECT_EQ(memory_.moves, 0U);
+    tree_.put_node({.number = 1, .cpus = "", .mebibytes = 64, .free_mebibytes = 32, .distances = "20 10"});
+    EXPECT_EQ(run(3).tiers.size(), 2U);
+}
+
+TEST_F(Balance, RivalsAreNamed) {
+    EXPECT_TRUE(find_rivals(files_).empty());
+    tree_.put("proc/sys/kernel/numa_balancing", "2\n");
+    tree_.put("sys/kernel/mm/numa/demotion_enabled", "true\n");
+    tree_.put("sys/kernel/mm/damon/admin/kdamonds/0/state", "on\n");
+    EXPECT_THAT(run(1).notes, ElementsAre(HasSubstr("sysctl kernel.numa_balancing=0"),
+                                          HasSubstr("demotion_enabled"), HasSubstr("DAMON runs (kdamond 0)")));
+}
+
+}  // namespace
+}  // namespace memtide::agent

@@ -1,0 +1,161 @@
+#include "tiering-agent/move/mover.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <set>
+
+namespace memtide::agent {
+namespace {
+
+// Two nodes with room for so many pages.
+class FakeNodes final : public UnitMover {
+  public:
+    Result<std::vector<int>> move(int pid, std::span<const std::uint64_t> pages, int node) override {
+        if (gone.contains(pid)) return fail(ErrorCode::kNotFound, "no such process");
+        if (forbidden.contains(pid)) return fail(ErrorCode::kPermission, "its cpuset");
+        largest_call = std::max(largest_call, pages.size());
+        std::vector<int> states;
+        for (const std::uint64_t page : pages) {
+            int error = 0;
+            if (busy.contains(page))
+                error = EBUSY;
+            else if (room[node] == 0)
+                error = ENOMEM;
+            if (error == 0) {
+                --room[node];
+                ++room[1 - node];
+            }
+            states.push_back(error);
+        }
+        return states;
+    }
+
+    std::map<int, std::uint64_t> room{{0, 10}, {1, 10'000}};
+    std::set<int> gone;
+    std::set<int> forbidden;
+    std::set<std::uint64_t> busy;
+    std::size_t largest_call = 0;
+};
+
+ExchangePlan plan_of(std::uint64_t down, std::uint64_t up, std::uint64_t space = 1) {
+    ExchangePlan plan;
+    for (std::uint64_t i = 0; i < down; ++i) plan.demotions.push_back({space, 1'000 + i, 1, 0});
+    for (std::uint64_t i = 0; i < up; ++i) plan.promotions.push_back({space, 5'000 + i, 1, 255});
+    return plan;
+}
+
+struct Heard {
+    std::uint64_t moved = 0;
+    std::map<int, std::uint64_t> errors;
+    MoveHeard listener() {
+        return [this](const Move&, bool, int error) { error == 0 ? ++moved : ++errors[error]; };
+    }
+};
+
+MoveJob job_of(const ExchangePlan& plan, const FakeNodes& nodes) {
+    return {.plan = &plan,
+            .pid_of_space = {{1, 100}, {2, 200}},
+            .fast = {{0, nodes.room.at(0)}},
+            .slow = {{1, nodes.room.at(1)}},
+            .reserve = 0,
+            .batch_pages = 50};
+}
+
+constexpr auto kGoOn = [] { return true; };
+
+TEST(Mover, RoomIsMadeBeforeItIsUsed) {
+    FakeNodes nodes;
+    const ExchangePlan plan = plan_of(500, 500);
+    Heard heard;
+    const MoveReport report = carry_out(job_of(plan, nodes), nodes, heard.listener(), kGoOn);
+    EXPECT_EQ(report.demoted_pages, 500U);
+    EXPECT_EQ(report.promoted_pages, 500U);
+    EXPECT_TRUE(report.failed_pages.empty());
+    EXPECT_EQ(heard.moved, 1'000U);
+    EXPECT_LE(nodes.largest_call, 50U);
+}
+
+TEST(Mover, TheReserveStaysFree) {
+    FakeNodes nodes;
+    const ExchangePlan plan = plan_of(0, 20);
+    MoveJob job = job_of(plan, nodes);
+    job.reserve = 4;
+    Heard heard;
+    EXPECT_EQ(carry_out(job, nodes, heard.listener(), kGoOn).promoted_pages, 6U);
+    EXPECT_EQ(nodes.room[0], 4U);
+}
+
+TEST(Mover, ANodeThatIsFullAfterAllIsNotAskedAgain) {
+    FakeNodes nodes;
+    const ExchangePlan plan = plan_of(0, 200);
+    MoveJob job = job_of(plan, nodes);
+    job.fast = {{0, 200}};  // others took it meanwhile
+    Heard heard;
+    const MoveReport report = carry_out(job, nodes, heard.listener(), kGoOn);
+    EXPECT_EQ(report.promoted_pages, 10U);
+    EXPECT_EQ(report.failed_pages.at(ENOMEM), 40U) << "of the first batch alone";
+}
+
+TEST(Mover, WhatCannotMoveIsToldWithItsReasonAndTheRestGoesOn) {
+    FakeNodes nodes;
+    nodes.busy = {1'003, 1'004};
+    const ExchangePlan plan = plan_of(100, 100);
+    Heard heard;
+    const MoveReport report = carry_out(job_of(plan, nodes), nodes, heard.listener(), kGoOn);
+    EXPECT_EQ(report.demoted_pages, 98U);
+    EXPECT_EQ(report.promoted_pages, 100U);
+    EXPECT_EQ(heard.errors, (std::map<int, std::uint64_t>{{EBUSY, 2}}));
+}
+
+TEST(Mover, AProcessThatEndedOrMayNotBeMovedHoldsNobodyUp) {
+    FakeNodes nodes;
+    nodes.gone = {100};
+    ExchangePlan plan = plan_of(20, 20);
+    const ExchangePlan other = plan_of(20, 20, 2);
+    plan.demotions.insert(plan.demotions.end(), other.demotions.begin(), other.demotions.end());
+    Heard heard;
+    const MoveReport report = carry_out(job_of(plan, nodes), nodes, heard.listener(), kGoOn);
+    EXPECT_EQ(report.gone.front(), 1U);
+    EXPECT_EQ(report.demoted_pages, 20U);
+    nodes.gone.clear();
+    nodes.forbidden = {100};
+    const MoveReport forbidden = carry_out(job_of(plan, nodes), nodes, heard.listener(), kGoOn);
+    EXPECT_EQ(forbidden.failed_pages.at(EPERM), 40U);
+}
+
+TEST(Mover, StopsBetweenBatches) {
+    FakeNodes nodes;
+    const ExchangePlan plan = plan_of(500, 500);
+    Heard heard;
+    int turns = 0;
+    const auto report = carry_out(job_of(plan, nodes), nodes, heard.listener(), [&] { return turns++ < 2; });
+    EXPECT_EQ(report.demoted_pages, 100U);
+}
+
+TEST(Mover, HugePagesCountAsWhatTheyAre) {
+    FakeNodes nodes;
+    ExchangePlan plan;
+    for (std::uint64_t i = 0; i < 4; ++i) plan.promotions.push_back({1, i * kPagesPerHuge, kPagesPerHuge, 255});
+    MoveJob job = job_of(plan, nodes);
+    job.fast = {{0, 2 * kPagesPerHuge + 100}};
+    job.batch_pages = 2'048;
+    Heard heard;
+    EXPECT_EQ(carry_out(job, nodes, heard.listener(), kGoOn).promoted_pages, 2 * kPagesPerHuge);
+    EXPECT_EQ(heard.moved, 2U);
+}
+
+// On this machine: the pages of this process, to the node where they are.
+TEST(Mover, TheKernelsMoverTellsOfEachPage) {
+    std::vector<char> memory(1 << 16, 'x');
+    const std::uint64_t first = (reinterpret_cast<std::uint64_t>(memory.data()) >> kPageShift) + 1;
+    const auto mover = make_unit_mover();
+    const auto states = mover->move(0, std::vector{first, first + 1, std::uint64_t{1} << 35}, 0);
+    ASSERT_TRUE(states) << states.error().message;
+    EXPECT_EQ((*states)[0], 0);
+    EXPECT_NE((*states)[2], 0) << "nothing is mapped there";
+    EXPECT_EQ(mover->move(0x3fffff, std::vector{first}, 0).error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace memtide::agent

@@ -171,10 +171,12 @@ void print_figures(const Options& options, const Runs& runs) {
         out.figure("recovery_seconds", "s", &RunFigures::recovery_seconds);
         out.figure("hit_after_shift", "ratio", &RunFigures::hit_after_shift);
         out.figure("regret_seconds", "s", &RunFigures::regret_seconds);
-        out.figure("regret_over_unavoidable", "ratio", &RunFigures::regret_over_unavoidable);
         out.compared("shift_hit_over_kernel", "ratio", "kernel", &RunFigures::hit_after_shift,
                      [](double own, double other) { return own / other; });
     }
+    // What has to be copied is known for a hot set only.
+    if (options.bench == "tiering-gups")
+        out.figure("regret_over_unavoidable", "ratio", &RunFigures::regret_over_unavoidable);
     if (options.bench == "tiering-uniform")
         out.figure("bytes_moved_after_30s", "bytes a minute", &RunFigures::bytes_moved_after_30s);
     out.compared("slowdown", "%", "none", &RunFigures::ops_per_second,

@@ -1,6 +1,7 @@
 #include "tests/bench/tiering/guest.h"
 
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <utility>
 
@@ -40,7 +41,11 @@ class Rack {
             "[{{size: {}}}]\n",
             getpid(), format_bytes(plan.fast), format_bytes(plan.slow));
     }
-    ~Rack() { static_cast<void>(run("down", {}, std::chrono::seconds(60))); }
+    ~Rack() {
+        const auto output = run("down", {}, std::chrono::seconds(60));
+        if (!output)
+            std::fprintf(stderr, "bench: the guest may still run: %s\n", output.error().message.c_str());
+    }
     Rack(const Rack&) = delete;
     Rack& operator=(const Rack&) = delete;
 

@@ -22,6 +22,7 @@ constexpr double kUndoneWithinSeconds = 60;
 
 Result<> move_all(const Mapping& mapping, int node) {
     std::vector<void*> pages;
+    pages.reserve(mapping.pages());
     for (std::size_t i = 0; i < mapping.pages(); ++i) pages.push_back(mapping.start() + i * kPageBytes);
     const std::vector<int> targets(pages.size(), node);
     std::vector<int> status(pages.size());

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/app/usage.h"
+#include "cli/commands/agent.h"
 #include "cli/commands/inventory.h"
 #include "cli/commands/picture.h"
 #include "cli/commands/rack.h"

@@ -201,22 +201,24 @@ TieringMode Balancer::mode_of(const Watch& watch) const {
     return std::min(options_.config.mode, options_.config.targets[watch.target()].mode);
 }
 
-// A target with a rate limit may move what it did not in the last second.
+// A target with a rate limit may move what it did not in the last second, half of it in each direction.
 void Balancer::refill_rates(Time now) {
     const double passed = std::min(1.0, std::chrono::duration<double>(now - rates_filled_).count());
     rates_filled_ = now;
-    rate_left_.resize(options_.config.targets.size());
-    for (std::size_t i = 0; i < rate_left_.size(); ++i) {
-        const double rate = double(pages(options_.config.targets[i].rate_limit));
-        rate_left_[i] = std::min(rate, rate_left_[i] + rate * passed);
+    for (std::vector<double>* const left : {&up_left_, &down_left_}) {
+        left->resize(options_.config.targets.size());
+        for (std::size_t i = 0; i < left->size(); ++i) {
+            const double rate = double(pages(options_.config.targets[i].rate_limit)) / 2;
+            (*left)[i] = std::min(rate, (*left)[i] + rate * passed);
+        }
     }
 }
 
-bool Balancer::spend(const Move& move) {
+bool Balancer::spend(const Move& move, std::vector<double>& left) const {
     const std::size_t target = watches_.at(move.space).target();
     if (options_.config.targets[target].rate_limit == Bytes{}) return true;
-    if (rate_left_[target] < move.pages) return false;
-    rate_left_[target] -= move.pages;
+    if (left[target] < move.pages) return false;
+    left[target] -= move.pages;
     return true;
 }
 
@@ -306,10 +308,12 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     const auto may_not = [&](const Move& move) {
         return mode_of(watches_.at(move.space)) != TieringMode::kMove;
     };
-    // Promotions first: what is not promoted needs no room.
     refill_rates(now);
-    std::erase_if(allowed.promotions, [&](const Move& move) { return may_not(move) || !spend(move); });
-    std::erase_if(allowed.demotions, [&](const Move& move) { return may_not(move) || !spend(move); });
+    const auto over = [&](std::vector<double>& left) {
+        return [&](const Move& move) { return may_not(move) || !spend(move, left); };
+    };
+    std::erase_if(allowed.promotions, over(up_left_));
+    std::erase_if(allowed.demotions, over(down_left_));
     job.plan = &allowed;
     for (const auto& [space, watch] : watches_) job.pid_of_space[space] = watch.process().pid;
     const auto deadline = now + options_.longest_move;

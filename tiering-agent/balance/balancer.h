@@ -90,7 +90,7 @@ class Balancer {
     // Both answer how many pages moved; the processor time of moving goes to moving_.
     std::uint64_t exchange(std::uint8_t fast, const std::stop_token& stop);
     void refill_rates(Time now);
-    bool spend(const Move& move);
+    bool spend(const Move& move, std::vector<double>& left) const;
     [[nodiscard]] bool takes_part(const TieringTarget& target, std::uint8_t fast) const;
     [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
     void publish(const Pace::Round& round);
@@ -109,7 +109,8 @@ class Balancer {
     std::map<ProcessId, std::uint64_t> space_of_;
     std::uint64_t next_space_ = 1;
     Time refresh_at_{};
-    std::vector<double> rate_left_;  // pages, by target
+    std::vector<double> up_left_;  // pages that each target may still move
+    std::vector<double> down_left_;
     Time rates_filled_{};
     std::chrono::microseconds moving_{0};
     std::optional<ExchangePlan> last_plan_;  // between the two fastest tiers

@@ -39,6 +39,7 @@ class FakeMemory final : public Tracker, public UnitMover {
                       const Visit& visit) override {
         if (is_gone) return fail(ErrorCode::kNotFound, "it has ended");
         looked_at.assign(ranges.begin(), ranges.end());
+        if (ranges.empty()) return Look{};
         std::vector<PageSeen> seen;
         Look look;
         for (std::size_t i = 0; i < kPages; ++i) {
@@ -83,7 +84,7 @@ class Balance : public testing::Test {
     Balance() : files_(tree_.files().absolute("")) {
         tree_.put_node({.number = 0, .cpus = "0-1", .mebibytes = 16, .free_mebibytes = 0, .distances = "10 20"});
         tree_.put_node({.number = 1, .cpus = "", .mebibytes = 64, .free_mebibytes = 32, .distances = "20 10"});
-        put_room(0, 8'000);
+        put_room(40, 8'000);  // the reserve of the faster tier, and no more
         tree_.put_process({.pid = kPid, .start_time = 5});
         put_maps("7f0000000000-7f0000800000 rw-p 00000000 00:00 0 \n");
         tree_.put("proc/100/status", "Name:\tworker\nVmLck:\t0 kB\nHugetlbPages:\t0 kB\n");
@@ -103,7 +104,6 @@ class Balance : public testing::Test {
     }
     void put_maps(const std::string& text) const {
         tree_.put("proc/100/maps", text);
-        std::string policies;
         tree_.put("proc/100/numa_maps", "7f0000000000 default anon=2048 N0=500\n");
     }
     BalanceStatus run(int rounds) {

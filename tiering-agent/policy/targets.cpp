@@ -68,6 +68,7 @@ std::size_t repetitions(std::string_view pattern) {
 
 std::vector<std::string> texts_of(const std::vector<Glob>& globs) {
     std::vector<std::string> texts;
+    texts.reserve(globs.size());
     for (const Glob& glob : globs) texts.push_back(glob.text());
     return texts;
 }
@@ -163,6 +164,7 @@ bool Exclusion::matches(const Vma& vma) const {
 std::string to_string(const Exclusion& exclusion) {
     std::vector<std::string> parts;
     std::vector<std::string_view> kinds;
+    kinds.reserve(exclusion.kinds.size());
     for (const VmaKind kind : exclusion.kinds) kinds.push_back(to_string(kind));
     if (!kinds.empty()) parts.push_back(fmt::format("kind {}", fmt::join(kinds, " or ")));
     if (!exclusion.names.empty())

@@ -1,0 +1,86 @@
+// The agent beside a load on a real kernel: a QEMU guest with two NUMA nodes. The load checks its own data, so
+// that a page that came back wrong fails the run.
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/bench/tiering/figures.h"
+#include "tests/bench/tiering/guest.h"
+#include "tests/integration/temp_folder.h"
+
+namespace memtide::bench {
+namespace {
+
+constexpr unsigned kLimit = 200;  // seconds of a run at most
+
+std::string why_not() {
+    if (geteuid() != 0) return "needs root: the guest's files are this machine's";
+    const char* const cache = std::getenv("MEMTIDE_CACHE");
+    const std::string guest = std::string(cache == nullptr ? "/var/cache/memtide" : cache) + "/guest/vmlinuz";
+    return std::filesystem::exists(guest) ? "" : "no guest kernel in " + guest + ": run scripts/setup";
+}
+
+std::vector<std::string> load(unsigned seconds, const std::vector<std::string>& more) {
+    std::vector<std::string> words{MEMTIDE_TIERING_LOAD, "--pattern", "gups", "--size", "320MiB", "--hot", "32MiB",
+                                   "--start-slow", "--seconds", std::to_string(seconds)};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+class TieringInQemu : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (const auto reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+    }
+    LoadRun run(const std::string& script) {
+        const auto output = run_in_guest(plan_, folder_.path(), script, kLimit);
+        if (!output || output->skipped) {
+            ADD_FAILURE() << (output ? output->reason : output.error().message);
+            return {};
+        }
+        auto run = parse_load_run(output->lines);
+        if (!run) ADD_FAILURE() << run.error().message << "\n" << output->lines;
+        return run.value_or(LoadRun{});
+    }
+
+    GuestPlan plan_{.fast = mebibytes(256), .slow = mebibytes(384), .companion_ms = 0, .kernel_arguments = {}};
+    test::TempFolder folder_;
+    AgentCommand agent_{fmt::format("{} --config {}", MEMTIDE_AGENT, MEMTIDE_AGENT_CONFIG)};
+};
+
+TEST_F(TieringInQemu, AHotSetThatJumpsIsFollowed) {
+    const LoadRun run = this->run(
+        guest_script(System::kAgent, plan_, agent_, load(60, {"--shift", "30"}), kLimit - 30));
+    const auto phases = phase_figures(run);
+    ASSERT_EQ(phases.size(), 2U);
+    for (const PhaseFigures& phase : phases) {
+        EXPECT_LT(phase.first_hit, 0.3 * phase.oracle);
+        EXPECT_GT(phase.steady_hit, 0.9 * phase.oracle);
+    }
+    EXPECT_LT(run_figures(run, 1).failed_moves, 0.05);
+}
+
+// Killed at any instant it leaves a workload as it was, and goes on from nothing.
+TEST_F(TieringInQemu, KilledAgainAndAgainItLosesNothing) {
+    // Up to three seconds each time: in some it has not begun, in others it is amid its moves.
+    const std::string killer =
+        "( while :; do " + agent_.shell +
+        " >/run/agent.log 2>&1 & agent=$!\n"
+        "d=$(od -An -N1 -tu1 /dev/urandom); sleep $((d % 3)).$((d % 10))\n"
+        "kill -9 $agent; wait $agent; echo k >>/run/kills; done ) 2>/dev/null &\nkiller=$!\n";
+    const std::string check =
+        "kill -9 $killer\n[ $(wc -l </run/kills) -ge 10 ] || exit 99\n";
+    std::string script = killer + guest_script(System::kNone, plan_, {}, load(60, {}), kLimit - 30);
+    script.insert(script.rfind("exit $code"), check);
+    const LoadRun run = this->run(script);
+    ASSERT_GE(run.samples.size(), 10U);
+    EXPECT_GT(run.samples.back().moved_pages, 0U) << "it lived long enough to move something";
+}
+
+}  // namespace
+}  // namespace memtide::bench

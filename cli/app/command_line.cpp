@@ -329,7 +329,9 @@ void CommandLine::add_agent() {
                             "  memtide --json agent status | jq .hit\n");
     agent->require_subcommand(1);
     auto* const status = agent->add_subcommand("status", "Tiers, targets, and what was moved");
-    status->add_option("--socket", agent_socket_, "Where it answers: agent.sock in the `state` folder of its configuration")
+    status
+        ->add_option("--socket", agent_socket_,
+                     "Where it answers: agent.sock in the `state` folder of its configuration")
         ->type_name("PATH")
         ->check(something())
         ->capture_default_str();

@@ -11,8 +11,9 @@ int show_agent_status(const ManagerClient& agent, Output& output) {
         // The manager is not who was asked.
         Failure failure = status.error();
         if (failure.kind == ErrorCode::kUnavailable)
-            failure = no_answer({failure.kind, "no tiering agent answers on this machine; does memtide-tiering-agent "
-                                               "run, with `tiering` in its configuration? (--socket says where)"});
+            failure = no_answer({failure.kind,
+                                 "no tiering agent answers on this machine; does memtide-tiering-agent "
+                                 "run, with `tiering` in its configuration? (--socket says where)"});
         return output.failure(failure);
     }
     if (output.json())

@@ -18,7 +18,8 @@ namespace {
 std::string nodes_of(const json::value& tier) {
     std::string text;
     for (const json::value& node : items_of(tier, "nodes"))
-        if (node.is_number()) text += fmt::format("{}{}", text.empty() ? "" : " ", node.to_number<std::int64_t>());
+        if (node.is_number())
+            text += fmt::format("{}{}", text.empty() ? "" : " ", node.to_number<std::int64_t>());
     return text.empty() ? "-" : text;
 }
 
@@ -26,8 +27,8 @@ std::string failures_of(const json::value& status) {
     std::string text;
     if (const auto* const failed = member_of(status, "failed").if_object())
         for (const auto& one : *failed)
-            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", size_of(member_of(status, "failed"), one.key()),
-                                printable(one.key()));
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                                size_of(member_of(status, "failed"), one.key()), printable(one.key()));
     return text;
 }
 
@@ -40,9 +41,10 @@ std::string render_agent_status(const json::value& status) {
     };
     line("mode", text_of(status, "mode"));
     line("sees", text_of(status, "tracker"));
-    line("fast hits", flag_of(status, "even") ? fmt::format("about {:.1f} %; no page is surely warmer than others",
-                                                            100 * real_of(status, "hit"))
-                                              : fmt::format("about {:.1f} %", 100 * real_of(status, "hit")));
+    line("fast hits", flag_of(status, "even")
+                          ? fmt::format("about {:.1f} %; no page is surely warmer than others",
+                                        100 * real_of(status, "hit"))
+                          : fmt::format("about {:.1f} %", 100 * real_of(status, "hit")));
     line("moved", fmt::format("{} up, {} down, {} of it for nothing", size_of(status, "promoted"),
                               size_of(status, "demoted"), size_of(status, "wasted")));
     if (const std::string failed = failures_of(status); !failed.empty()) line("not moved", failed);

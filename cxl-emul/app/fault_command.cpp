@@ -140,7 +140,8 @@ int run_kinds(const FaultOptions&) {
         std::cout << fmt::format("{}: {}\n    of {}; takes {} {}\n", row.name, row.summary, row.targets,
                                  common, row.parameters);
     }
-    std::cout << "Agents and hosts go wrong as well: `memtide-cxl-emul hosts --help` (--fault), docs/emulated-hosts.md.\n";
+    std::cout << "Agents and hosts go wrong as well: `memtide-cxl-emul hosts --help` (--fault), "
+                 "docs/emulated-hosts.md.\n";
     return daemon::kExitOk;
 }
 

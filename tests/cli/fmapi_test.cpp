@@ -97,7 +97,8 @@ TEST_F(Fmapi, NoAnswerIsAFailureThatSaysSo) {
 
 TEST_F(Fmapi, FilesMustHaveAName) {
     EXPECT_EQ(complaint(fmapi({"identify", "--pcap", ""})), "memtide: identify: --pcap: must not be empty");
-    EXPECT_EQ(complaint(fmapi({"identify", "--record", ""})), "memtide: identify: --record: must not be empty");
+    EXPECT_EQ(complaint(fmapi({"identify", "--record", ""})),
+              "memtide: identify: --record: must not be empty");
 }
 
 TEST_F(Fmapi, HelpTellsOfEveryFieldAndItsValues) {

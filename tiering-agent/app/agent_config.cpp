@@ -70,9 +70,10 @@ Result<AgentConfig> load_config(const std::string& path) {
 
 Result<> check_config(const AgentConfig& config) {
     if (config.manager.empty() && config.tiering.mode == TieringMode::kOff)
-        return fail(ErrorCode::kInvalidArgument,
-                    "nothing to do: no fabric manager given (--manager URL, or \"manager\" in the config), and "
-                    "no tiering (\"tiering\" in the config)");
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "nothing to do: no fabric manager given (--manager URL, or \"manager\" in the config), and "
+            "no tiering (\"tiering\" in the config)");
     if (!config.manager.empty() && !is_manager_url(config.manager))
         return fail(ErrorCode::kInvalidArgument,
                     "\"" + config.manager + "\" is not https://HOST:PORT, http://HOST:PORT or unix:/PATH");

@@ -1,7 +1,9 @@
 // memtide-tiering-agent: parses, wires the parts together and runs them.
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -95,8 +97,10 @@ void load_modules(ModuleLoader& loader) {
 // What the fabric manager wants of this host, and what becomes of it.
 class FabricService {
   public:
+    // `on_observed` is called on a thread of its own with what is true of this host, each time it changes.
     static Result<std::unique_ptr<FabricService>> start(boost::asio::io_context& io, Files& files,
-                                                        const AgentConfig& config, const std::string& boot_id) {
+                                                        const AgentConfig& config, const std::string& boot_id,
+                                                        std::function<void(const Observed&)> on_observed) {
         auto credentials = http::Credentials::load(config.credentials);
         if (!credentials) return std::unexpected(std::move(credentials.error()));
         auto records = RegionRecords::open(config.state, boot_id);
@@ -104,7 +108,8 @@ class FabricService {
         auto modules = config.load_modules ? make_kmod_loader() : make_disabled_loader();
         if (config.load_modules) load_modules(*modules);
         std::unique_ptr<FabricService> service(
-            new FabricService(io, files, config, boot_id, *std::move(records), std::move(modules), *std::move(credentials)));
+            new FabricService(io, files, config, boot_id, *std::move(records), std::move(modules),
+                              *std::move(credentials), std::move(on_observed)));
         service->controller_.start();
         service->channel_.start();
         return service;
@@ -114,14 +119,18 @@ class FabricService {
   private:
     FabricService(boost::asio::io_context& io, Files& files, const AgentConfig& config,
                   const std::string& boot_id, RegionRecords records, std::unique_ptr<ModuleLoader> modules,
-                  std::shared_ptr<http::Credentials> credentials)
+                  std::shared_ptr<http::Credentials> credentials,
+                  std::function<void(const Observed&)> on_observed)
         : records_(std::move(records)),
           modules_(std::move(modules)),
           bus_(make_libcxl_bus(files)),
           mover_(make_page_mover()),
           host_({files, *bus_, records_, *modules_, *mover_, interruption_}),
           controller_(host_, interruption_, config.controller,
-                      [this](const Observed& observed) { channel_.set_observed(observed); }),
+                      [this, heard = std::move(on_observed)](const Observed& observed) {
+                          heard(observed);
+                          channel_.set_observed(observed);
+                      }),
           channel_(io.get_executor(),
                    {.manager = config.manager,
                     .host = config.host,
@@ -140,24 +149,39 @@ class FabricService {
     Channel channel_;
 };
 
+// Tiering must not fill what hot-plug drains.
+std::set<int> nodes_that_leave(const Observed& observed) {
+    std::set<int> nodes;
+    for (const ObservedRegion& region : observed.regions)
+        if (region.status == RegionStatus::kDraining && region.node) nodes.insert(*region.node);
+    return nodes;
+}
+
 int serve(const AgentConfig& config) {
     Files files;
     const auto boot_id = files.read("proc/sys/kernel/random/boot_id");
     if (!boot_id) return failure(boot_id.error().message);
     boost::asio::io_context io;
-    std::unique_ptr<FabricService> fabric;
-    if (!config.manager.empty()) {
-        auto started = FabricService::start(io, files, config, *boot_id);
-        if (!started) return failure(started.error().message);
-        fabric = *std::move(started);
-    }
     std::unique_ptr<TieringService> tiering;
     if (config.tiering.mode != TieringMode::kOff) {
         std::error_code ignored;  // the socket's own error says it better
         std::filesystem::create_directories(config.state, ignored);
-        auto started = TieringService::start(io.get_executor(), files, config.tiering, config.state + "/agent.sock");
+        auto started =
+            TieringService::start(io.get_executor(), files, config.tiering, config.state + "/agent.sock");
+        // A host that gets its memory from a fabric manager goes on doing so.
+        if (!started && config.manager.empty()) return failure(started.error().message);
+        if (started)
+            tiering = *std::move(started);
+        else
+            log::error("tiering cannot run", {{"error", started.error()}});
+    }
+    std::unique_ptr<FabricService> fabric;
+    if (!config.manager.empty()) {
+        auto started = FabricService::start(io, files, config, *boot_id, [&](const Observed& observed) {
+            if (tiering) tiering->set_leaving(nodes_that_leave(observed));
+        });
         if (!started) return failure(started.error().message);
-        tiering = *std::move(started);
+        fabric = *std::move(started);
     }
 
     boost::asio::co_spawn(
@@ -190,8 +214,11 @@ int report_good(const Options& options, const AgentConfig& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app{"Onlines and releases the pooled CXL memory that a fabric manager gives to this host",
-                 "memtide-tiering-agent"};
+    CLI::App app{
+        "Onlines and releases the pooled CXL memory that a fabric manager gives to this host, and keeps hot "
+        "pages "
+        "in fast memory",
+        "memtide-tiering-agent"};
     app.set_version_flag("--version", "memtide-tiering-agent " MEMTIDE_VERSION);
     Options options;
     app.add_option("--config", options.config_path, "Configuration file (YAML)");

@@ -38,28 +38,37 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
             .set(static_cast<double>(tier.free.value));
     }
     for (const auto& target : status.targets) {
-        registry.gauge("memtide_target_processes", "Processes of a target that are watched",
-                       {{"target", target.name}})
+        registry
+            .gauge("memtide_target_processes", "Processes of a target that are watched",
+                   {{"target", target.name}})
             .set(static_cast<double>(target.processes));
         for (std::size_t i = 0; i < target.pages_by_tier.size() && i < status.tiers.size(); ++i)
-            registry.gauge("memtide_target_bytes", "Memory of a target in a tier",
-                           {{"target", target.name}, {"tier", status.tiers[i].name}})
+            registry
+                .gauge("memtide_target_bytes", "Memory of a target in a tier",
+                       {{"target", target.name}, {"tier", status.tiers[i].name}})
                 .set(bytes(target.pages_by_tier[i]));
-        registry.counted("memtide_target_promoted_bytes_total", "Moved to a faster tier", {{"target", target.name}})
+        registry
+            .counted("memtide_target_promoted_bytes_total", "Moved to a faster tier",
+                     {{"target", target.name}})
             .set(bytes(target.promoted_pages));
-        registry.counted("memtide_target_demoted_bytes_total", "Moved to a slower tier", {{"target", target.name}})
+        registry
+            .counted("memtide_target_demoted_bytes_total", "Moved to a slower tier",
+                     {{"target", target.name}})
             .set(bytes(target.demoted_pages));
     }
     registry.counted("memtide_tiering_wasted_bytes_total", "Moves that undid another within a minute")
         .set(bytes(status.wasted_pages));
     for (const auto& [error, pages] : status.failed_pages)
-        registry.counted("memtide_tiering_failed_bytes_total", "What the kernel did not move, by why not",
-                         {{"reason", ::strerrorname_np(error)}})
+        registry
+            .counted("memtide_tiering_failed_bytes_total", "What the kernel did not move, by why not",
+                     {{"reason", ::strerrorname_np(error)}})
             .set(bytes(pages));
     registry.gauge("memtide_tiering_hit_ratio", "Share of touches that fall on the fastest tier, estimated")
         .set(status.hit);
-    registry.counted("memtide_tiering_rounds_total", "Windows looked at").set(static_cast<double>(status.rounds));
-    registry.counted("memtide_tiering_processor_seconds_total", "Processor time of looking, planning and moving")
+    registry.counted("memtide_tiering_rounds_total", "Windows looked at")
+        .set(static_cast<double>(status.rounds));
+    registry
+        .counted("memtide_tiering_processor_seconds_total", "Processor time of looking, planning and moving")
         .set(std::chrono::duration<double>(status.processor_time).count());
     registry.gauge("memtide_tiering_heat_bytes", "Memory that the heat of pages takes")
         .set(static_cast<double>(status.heat_bytes));
@@ -99,8 +108,8 @@ struct TieringService::Impl {
 TieringService::TieringService(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TieringService::~TieringService() = default;
 
-Result<std::unique_ptr<TieringService>> TieringService::start(boost::asio::any_io_executor executor, Files& files,
-                                                              const TieringConfig& config,
+Result<std::unique_ptr<TieringService>> TieringService::start(boost::asio::any_io_executor executor,
+                                                              Files& files, const TieringConfig& config,
                                                               const std::string& socket) {
     auto tracker = make_soft_dirty_tracker(files);
     if (!tracker) return std::unexpected(std::move(tracker.error()).with_context("tiering"));
@@ -115,6 +124,8 @@ Result<std::unique_ptr<TieringService>> TieringService::start(boost::asio::any_i
     impl->thread = std::jthread([&balancer](const std::stop_token& stop) { balancer.run(stop); });
     return std::unique_ptr<TieringService>(new TieringService(std::move(impl)));
 }
+
+void TieringService::set_leaving(std::set<int> nodes) { impl_->balancer.set_leaving(std::move(nodes)); }
 
 boost::asio::awaitable<void> TieringService::stop() {
     impl_->thread.request_stop();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -24,6 +25,9 @@ class TieringService {
     ~TieringService();
     TieringService(const TieringService&) = delete;
     TieringService& operator=(const TieringService&) = delete;
+
+    // As Balancer::set_leaving().
+    void set_leaving(std::set<int> nodes);
 
     // The thread ends within a batch of moves, what is asked at the socket within a second.
     boost::asio::awaitable<void> stop();

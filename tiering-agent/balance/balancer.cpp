@@ -55,12 +55,12 @@ void Balancer::run(const std::stop_token& stop) {
 
 void Balancer::round(const std::stop_token& stop) {
     const microseconds before = processor_time();
+    ++rounds_;
     const auto now = steady_clock::now();
     if (now >= refresh_at_) {
         refresh();
         refresh_at_ = now + options_.refresh_every;
     }
-    refresh_ranges();
     begin_window();
     sleep_for(pace_.window(), stop);
     if (stop.stop_requested()) return;
@@ -138,14 +138,16 @@ void Balancer::refresh_watches() {
         wanted.insert(member.process);
         const auto known = space_of_.find(member.process);
         if (known != space_of_.end()) {
-            watches_.at(known->second).set_target(*member.target);
+            Watch& watch = watches_.at(known->second);
+            watch.set_target(*member.target);
+            watch.note_processor_time((*processes)[i].cpu_time);
             continue;
         }
         const std::uint64_t space = next_space_++;
         space_of_.emplace(member.process, space);
         watches_.emplace(space, Watch(space, member.process, *member.target));
-        log::debug("process is watched", {{"pid", member.process.pid},
-                                          {"target", options_.config.targets[*member.target].name}});
+        log::debug("process is watched",
+                   {{"pid", member.process.pid}, {"target", options_.config.targets[*member.target].name}});
     }
     std::erase_if(watches_, [&](const auto& one) {
         if (wanted.contains(one.second.process())) return false;
@@ -164,37 +166,38 @@ void Balancer::drop(std::uint64_t space, const Error& why) {
     watches_.erase(watch);
 }
 
-void Balancer::refresh_ranges() {
+// Those that ended, or cannot be looked at any more, are watched no longer.
+void Balancer::for_each_due(const std::function<Result<>(Watch&)>& visit) {
     std::vector<std::pair<std::uint64_t, Error>> lost;
     for (auto& [space, watch] : watches_)
-        if (auto done = watch.refresh(parts_.files, options_.config.targets[watch.target()], steady_clock::now());
-            !done)
-            lost.emplace_back(space, done.error());
+        if (is_due(watch))
+            if (const auto done = visit(watch); !done) lost.emplace_back(space, done.error());
     for (const auto& [space, why] : lost) drop(space, why);
 }
 
 void Balancer::begin_window() {
-    std::vector<std::pair<std::uint64_t, Error>> lost;
-    for (auto& [space, watch] : watches_)
-        if (auto done = parts_.tracker.begin(watch.process().pid); !done) lost.emplace_back(space, done.error());
-    for (const auto& [space, why] : lost) drop(space, why);
+    for_each_due([&](Watch& watch) {
+        return watch.refresh(parts_.files, options_.config.targets[watch.target()], steady_clock::now());
+    });
+    for_each_due([&](const Watch& watch) { return parts_.tracker.begin(watch.process().pid); });
 }
 
 Look Balancer::end_window() {
     Look sum;
-    std::vector<std::pair<std::uint64_t, Error>> lost;
-    for (auto& [space, watch] : watches_) {
+    for_each_due([&](Watch& watch) -> Result<> {
         const auto look = watch.look(parts_.tracker, tier_of_node_);
-        if (!look) {
-            lost.emplace_back(space, look.error());
-            continue;
-        }
+        if (!look) return std::unexpected(look.error());
         sum.present_pages += look->present_pages;
         sum.touched_pages += look->touched_pages;
         sum.touched_slow_pages += look->touched_slow_pages;
-    }
-    for (const auto& [space, why] : lost) drop(space, why);
+        return {};
+    });
     return sum;
+}
+
+bool Balancer::is_due(const Watch& watch) const {
+    constexpr std::uint64_t kIdleWindows = 4;
+    return !watch.is_idle() || (rounds_ + watch.space()) % kIdleWindows == 0;
 }
 
 TieringMode Balancer::mode_of(const Watch& watch) const {
@@ -245,7 +248,8 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
     for (const auto& [space, watch] : watches_) {
         const TieringTarget& target = options_.config.targets[watch.target()];
         if (!takes_part(target, fast)) continue;
-        const double share = double(pages_of(watch)) / double(std::max<std::uint64_t>(pages_of_target[watch.target()], 1));
+        const double share =
+            double(pages_of(watch)) / double(std::max<std::uint64_t>(pages_of_target[watch.target()], 1));
         const auto part_of = [&](const FastShare& limit) {
             return static_cast<std::uint64_t>(double(pages(limit.of(capacity))) * share);
         };
@@ -275,10 +279,14 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
         log::warning("room in nodes cannot be read", {{"error", usable.error()}});
         return 0;
     }
+    const auto leaving = [this] {
+        const std::lock_guard lock(mutex_);
+        return leaving_;
+    }();
     const auto rooms = [&](std::size_t tier) {
         std::vector<NodeRoom> result;
         for (const int node : tiers_.tiers[tier].nodes)
-            if (const auto found = usable->find(node); found != usable->end())
+            if (const auto found = usable->find(node); found != usable->end() && !leaving.contains(node))
                 result.push_back({node, found->second});
         return result;
     };
@@ -297,6 +305,8 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
                     .slow_free = sum(job.slow),
                     .reserve = job.reserve};
     ExchangeOptions options;
+    constexpr std::uint64_t kMostPages = 1 << 18;  // 1 GiB: more than can be moved before the next plan
+    options.most_pages = kMostPages;
     // The more of what was moved had to go back, the surer it has to be.
     options.certainty *= 1 + 4 * log_.wasted_share();
     const std::vector<Space> taking_part = spaces(fast);
@@ -380,7 +390,8 @@ void Balancer::publish(const Pace::Round& round) {
         auto& target = status_.targets[watch.target()];
         ++target.processes;
         status_.heat_bytes += watch.heat().memory();
-        for (std::size_t tier = 0; tier < target.pages_by_tier.size() && tier < watch.pages_by_tier().size(); ++tier)
+        for (std::size_t tier = 0; tier < target.pages_by_tier.size() && tier < watch.pages_by_tier().size();
+             ++tier)
             target.pages_by_tier[tier] += watch.pages_by_tier()[tier];
     }
     log::debug("round", {{"touched", round.touched_pages},
@@ -390,6 +401,11 @@ void Balancer::publish(const Pace::Round& round) {
                          {"window_ms", pace_.window().count()},
                          {"rest_ms", pace_.rest().count()},
                          {"cost_us", round.cost.count()}});
+}
+
+void Balancer::set_leaving(std::set<int> nodes) {
+    const std::lock_guard lock(mutex_);
+    leaving_ = std::move(nodes);
 }
 
 BalanceStatus Balancer::status() const {

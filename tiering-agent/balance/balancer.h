@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -24,10 +26,10 @@ struct BalanceOptions {
     TieringConfig config{};
     Pace::Options pace{};
     int agent_pid = 0;
-    Bytes least_rss = mebibytes(8);  // of a process, to be watched
+    Bytes least_rss = mebibytes(8);                  // of a process, to be watched
     std::chrono::milliseconds refresh_every{2'000};  // nodes and processes
-    std::chrono::milliseconds longest_move{2'000};  // then it is time to look again
-    double reserve = 0.01;  // of the faster tier, for what processes allocate next
+    std::chrono::milliseconds longest_move{2'000};   // then it is time to look again
+    double reserve = 0.01;                           // of the faster tier, for what processes allocate next
 };
 
 // What it has come to, since its start.
@@ -41,8 +43,8 @@ struct BalanceStatus {
 
         friend bool operator==(const OfTarget&, const OfTarget&) = default;
     };
-    std::string tracker{};               // and what it sees
-    std::vector<std::string> notes{};    // what fights it, what is hardly meant
+    std::string tracker{};             // and what it sees
+    std::vector<std::string> notes{};  // what fights it, what is hardly meant
     TieringMode mode = TieringMode::kOff;
     std::vector<Tier> tiers{};
     std::vector<OfTarget> targets{};
@@ -51,8 +53,8 @@ struct BalanceStatus {
     std::uint64_t demoted_pages = 0;
     std::uint64_t wasted_pages = 0;
     std::map<int, std::uint64_t> failed_pages{};  // by errno
-    double hit = 1;           // share of the touches that fall on the fastest tier, as far as the heat tells
-    bool is_even = false;     // no page is surely warmer than others
+    double hit = 1;        // share of the touches that fall on the fastest tier, as far as the heat tells
+    bool is_even = false;  // no page is surely warmer than others
     std::chrono::milliseconds window{};
     std::chrono::milliseconds rest{};
     std::chrono::microseconds processor_time{};
@@ -60,7 +62,7 @@ struct BalanceStatus {
 };
 
 // Looks at the processes of its targets in windows, plans exchanges between neighbouring tiers, and carries
-// them out. One thread calls run(); status() is thread safe.
+// them out. One thread calls run().
 class Balancer {
   public:
     struct Parts {
@@ -75,6 +77,9 @@ class Balancer {
     // One window, plan and exchange, without the rest after it.
     void round(const std::stop_token& stop);
 
+    // Nodes whose memory is about to be taken away: nothing is moved there. Thread safe.
+    void set_leaving(std::set<int> nodes);
+
     [[nodiscard]] BalanceStatus status() const;
     [[nodiscard]] std::chrono::milliseconds rest() const { return pace_.rest(); }
 
@@ -83,7 +88,7 @@ class Balancer {
     void refresh();
     void refresh_tiers();
     void refresh_watches();
-    void refresh_ranges();
+    void for_each_due(const std::function<Result<>(Watch&)>& visit);
     void begin_window();
     Look end_window();
     std::uint64_t exchange_all(const std::stop_token& stop);
@@ -96,6 +101,8 @@ class Balancer {
     void publish(const Pace::Round& round);
     void drop(std::uint64_t space, const Error& why);
     [[nodiscard]] TieringMode mode_of(const Watch& watch) const;
+    // Those whose turn it is: idle processes are looked at in one window of kIdleWindows.
+    [[nodiscard]] bool is_due(const Watch& watch) const;
 
     Parts parts_;
     BalanceOptions options_;
@@ -108,6 +115,7 @@ class Balancer {
     std::map<std::uint64_t, Watch> watches_;  // by space
     std::map<ProcessId, std::uint64_t> space_of_;
     std::uint64_t next_space_ = 1;
+    std::uint64_t rounds_ = 0;
     Time refresh_at_{};
     std::vector<double> up_left_;  // pages that each target may still move
     std::vector<double> down_left_;
@@ -116,7 +124,8 @@ class Balancer {
     std::optional<ExchangePlan> last_plan_;  // between the two fastest tiers
 
     mutable std::mutex mutex_;
-    BalanceStatus status_;  // of `mutex_`
+    BalanceStatus status_;  // of `mutex_`, as the next
+    std::set<int> leaving_;
 };
 
 }  // namespace memtide::agent

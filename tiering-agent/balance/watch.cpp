@@ -51,13 +51,14 @@ Result<> Watch::refresh(const Files& files, const TieringTarget& target, Time no
 Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers) {
     pages_by_tier_.assign(PageHeat::kTiers, 0);
     std::uint64_t known_to = 0;
-    auto look = tracker.look(process_.pid, ranges_, tiers, [&](std::uint64_t page, std::span<const PageSeen> seen) {
-        heat_.forget(known_to, page);
-        heat_.observe(page, seen);
-        known_to = page + seen.size();
-        for (const PageSeen& one : seen)
-            if (one.tier != PageHeat::kNowhere) ++pages_by_tier_[one.tier];
-    });
+    auto look =
+        tracker.look(process_.pid, ranges_, tiers, [&](std::uint64_t page, std::span<const PageSeen> seen) {
+            heat_.forget(known_to, page);
+            heat_.observe(page, seen);
+            known_to = page + seen.size();
+            for (const PageSeen& one : seen)
+                if (one.tier != PageHeat::kNowhere) ++pages_by_tier_[one.tier];
+        });
     if (look) heat_.forget(known_to, std::numeric_limits<std::uint64_t>::max());
     return look;
 }

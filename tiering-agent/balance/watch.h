@@ -32,6 +32,12 @@ class Watch {
     [[nodiscard]] ProcessId process() const { return process_; }
     [[nodiscard]] std::size_t target() const { return target_; }
     void set_target(std::size_t target) { target_ = target; }
+    // Tells of the processor time that it has used so far: one that uses none is idle.
+    void note_processor_time(std::chrono::milliseconds used) {
+        is_idle_ = processor_time_ == used;
+        processor_time_ = used;
+    }
+    [[nodiscard]] bool is_idle() const { return is_idle_; }
     [[nodiscard]] const HeatMap& heat() const { return heat_; }
     [[nodiscard]] HeatMap& heat() { return heat_; }
     [[nodiscard]] const std::vector<VirtualRange>& ranges() const { return ranges_; }
@@ -43,6 +49,8 @@ class Watch {
     std::uint64_t space_;
     ProcessId process_;
     std::size_t target_;
+    bool is_idle_ = false;
+    std::chrono::milliseconds processor_time_{-1};
     HeatMap heat_;
     std::vector<Vma> vmas_;
     std::vector<VirtualRange> ranges_;  // that may be moved

@@ -19,7 +19,8 @@ class SystemUnitMover final : public UnitMover {
         std::vector<int> states(pages.size(), -EAGAIN);
         // A positive answer is how many pages failed for reasons of their own; then `states` has them.
         if (::move_pages(pid, pages.size(), addresses_.data(), nodes.data(), states.data(), MPOL_MF_MOVE) < 0)
-            return errno == ESRCH ? fail(ErrorCode::kNotFound, "the process has ended") : fail_errno("move", "pages of a process", errno);
+            return errno == ESRCH ? fail(ErrorCode::kNotFound, "the process has ended")
+                                  : fail_errno("move", "pages of a process", errno);
         for (int& state : states) state = state >= 0 ? (state == node ? 0 : EAGAIN) : -state;
         return states;
     }
@@ -95,8 +96,7 @@ class Direction {
         }
         (promotes_ ? report.promoted_pages : report.demoted_pages) += moved;
         // Whatever the kernel said was free: others have it.
-        if (is_full)
-            std::erase_if(rooms_, [&](const NodeRoom& room) { return room.node == node; });
+        if (is_full) std::erase_if(rooms_, [&](const NodeRoom& room) { return room.node == node; });
         return moved;
     }
 

@@ -36,7 +36,7 @@ struct MoveJob {
     std::map<std::uint64_t, int> pid_of_space{};
     std::vector<NodeRoom> fast{};
     std::vector<NodeRoom> slow{};
-    std::uint64_t reserve = 0;         // pages of the faster tier that stay free
+    std::uint64_t reserve = 0;          // pages of the faster tier that stay free
     std::uint64_t batch_pages = 2'048;  // that change places between two looks at the room
 };
 
@@ -50,8 +50,8 @@ struct MoveReport {
 // Tells of each unit that was moved, or was not: errno is 0 then.
 using MoveHeard = std::function<void(const Move& move, bool promoted, int error)>;
 
-// Demotes and promotes in turns, so that each promotion has its room. Stops early when the room is used up, or
-// when `may_go_on` says so.
+// Demotes and promotes in turns, so that each promotion has its room. Stops early when the room is used up,
+// or when `may_go_on` says so.
 MoveReport carry_out(const MoveJob& job, UnitMover& mover, const MoveHeard& heard,
                      const std::function<bool()>& may_go_on);
 

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdint>
 
-
 namespace memtide::agent {
 namespace {
 
@@ -17,7 +16,8 @@ struct Zone {
 
 std::uint64_t number_in(std::string_view text) {
     std::uint64_t value = 0;
-    const char* begin = std::find_if(text.data(), text.data() + text.size(), [](char c) { return c >= '0' && c <= '9'; });
+    const char* begin =
+        std::find_if(text.data(), text.data() + text.size(), [](char c) { return c >= '0' && c <= '9'; });
     std::from_chars(begin, text.data() + text.size(), value);
     return value;
 }

@@ -28,7 +28,9 @@ constexpr bool is_changing(std::size_t kind) { return (kind & kChanging) != 0; }
 constexpr std::uint64_t unit_of(std::size_t kind) { return (kind & kHuge) != 0 ? kPagesPerHuge : 1; }
 
 constexpr std::uint64_t down_to(std::uint64_t pages, std::uint64_t unit) { return pages / unit * unit; }
-constexpr std::uint64_t up_to(std::uint64_t pages, std::uint64_t unit) { return down_to(pages + unit - 1, unit); }
+constexpr std::uint64_t up_to(std::uint64_t pages, std::uint64_t unit) {
+    return down_to(pages + unit - 1, unit);
+}
 // a - b, and not below 0.
 constexpr std::uint64_t rest_of(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
 
@@ -91,10 +93,10 @@ struct Census {
     Spread spread;
     double touches_fast = 0;
     double touches_slow = 0;
-    std::vector<Ranking> rankings;                    // of each space
-    std::vector<std::uint64_t> fast_pages;            // that each space has
-    std::vector<bool> may_rise;                       // it has not what it may have
-    std::vector<bool> must_stay;                      // it has no more than is its own
+    std::vector<Ranking> rankings;          // of each space
+    std::vector<std::uint64_t> fast_pages;  // that each space has
+    std::vector<bool> may_rise;             // it has not what it may have
+    std::vector<bool> must_stay;            // it has no more than is its own
 };
 
 bool is_known(const HeatMap::Unit& unit) { return unit.windows >= kLeastWindows; }
@@ -195,8 +197,8 @@ void add_excess(const Space& space, const Ranking& ranking, std::uint64_t excess
     std::vector<Move> own;
     space.heat->for_each([&](const HeatMap::Unit& unit) {
         if (unit.heat.tier() == tiers.fast)
-            own.push_back({space.id, unit.page, unit.pages,
-                           static_cast<std::uint8_t>(heat_of(ranking.kind_of(unit)))});
+            own.push_back(
+                {space.id, unit.page, unit.pages, static_cast<std::uint8_t>(heat_of(ranking.kind_of(unit)))});
     });
     std::ranges::stable_sort(own, {}, &Move::heat);
     for (const Move& move : own) {
@@ -247,7 +249,8 @@ class Exchange {
         while (true) {
             const auto hot = up.next(hottest_);
             const auto cold = down.next(coldest_);
-            if (!hot || !cold || heat_of(*hot) < options_.least_heat || heat_of(*hot) <= heat_of(*cold)) return;
+            if (!hot || !cold || heat_of(*hot) < options_.least_heat || heat_of(*hot) <= heat_of(*cold))
+                return;
             if (!is_surely_warmer(*hot, *cold, options_.certainty)) {
                 ++hottest_;  // a class that is as warm, or a little less, may be known better
                 continue;
@@ -290,7 +293,7 @@ class Exchange {
 }  // namespace
 
 ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
-                   const MoveLog* log) {
+                           const MoveLog* log) {
     const Census census = take_census(spaces, tiers, log);
     ExchangePlan plan;
     plan.is_even = census.spread.is_even();

@@ -16,9 +16,9 @@ namespace memtide::agent {
 struct Space {
     std::uint64_t id = 0;
     const HeatMap* heat = nullptr;
-    double weight = 1;                          // a touch of it counts so much
-    std::uint64_t least_fast = 0;               // pages that it keeps in the faster tier whatever others do
-    std::optional<std::uint64_t> most_fast{};   // pages of the faster tier that it may have
+    double weight = 1;                         // a touch of it counts so much
+    std::uint64_t least_fast = 0;              // pages that it keeps in the faster tier whatever others do
+    std::optional<std::uint64_t> most_fast{};  // pages of the faster tier that it may have
 };
 
 // The two tiers; room in pages of 4 KiB.
@@ -64,6 +64,6 @@ struct ExchangePlan {
 
 // Units that `log` has moved lately stay where they are; it may be null.
 ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
-                   const MoveLog* log = nullptr);
+                           const MoveLog* log = nullptr);
 
 }  // namespace memtide::agent

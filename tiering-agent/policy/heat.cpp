@@ -39,8 +39,9 @@ constexpr unsigned average(unsigned old, unsigned seen, unsigned weight, std::ui
 void PageHeat::observe(bool touched, unsigned windows, std::uint32_t dither) {
     lasting_ = static_cast<std::uint8_t>(
         average(lasting_, touched ? kMost : 0, std::min(windows + 1, kLastingWindows), dither));
-    recent_ = average(recent_, touched ? kRecentMost : 0, std::min(windows + 1, kRecentWindows),
-                      dither >> 16) & kRecentMost;
+    recent_ =
+        average(recent_, touched ? kRecentMost : 0, std::min(windows + 1, kRecentWindows), dither >> 16) &
+        kRecentMost;
 }
 
 bool PageHeat::is_changing() const {

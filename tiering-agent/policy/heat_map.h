@@ -65,7 +65,7 @@ class HeatMap {
   private:
     using Pages = std::array<PageHeat, kPagesPerHuge>;
     struct Group {
-        PageHeat whole;                // when `pages` is null: of a huge page, or of nothing
+        PageHeat whole;  // when `pages` is null: of a huge page, or of nothing
         std::uint16_t windows = 0;
         std::unique_ptr<Pages> pages;
     };

@@ -10,8 +10,7 @@ void MoveLog::add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, 
     const auto before = last_.find(key);
     const bool undid = before != last_.end() && !before->second.failed && before->second.to != to;
     const Entry entry{now, pages, to, undid, false};
-    last_.insert_or_assign(key, entry);
-    past_.push_back({key, entry});
+    remember(key, entry);
     lately_ += pages;
     moved_ += pages;
     if (undid) {
@@ -21,9 +20,13 @@ void MoveLog::add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, 
 }
 
 void MoveLog::add_failure(std::uint64_t space, std::uint64_t page, Time now) {
-    const Entry entry{now, 0, 0, false, true};
-    last_.insert_or_assign({space, page}, entry);
-    past_.push_back({{space, page}, entry});
+    remember({space, page}, {now, 0, 0, false, true});
+}
+
+void MoveLog::remember(const Key& key, const Entry& entry) {
+    last_.insert_or_assign(key, entry);
+    past_.push_back({key, entry});
+    for (; past_.size() > kMostUnits; past_.pop_front()) leave(past_.front());
 }
 
 void MoveLog::leave(const Past& past) {

@@ -14,6 +14,8 @@ class MoveLog {
     using Time = std::chrono::steady_clock::time_point;
     // A move that is undone sooner was wasted.
     static constexpr std::chrono::seconds kMemory{60};
+    // Of these, no more than so many are remembered, the latest: some 25 MB.
+    static constexpr std::size_t kMostUnits = std::size_t{1} << 18;
 
     // A unit came into a tier.
     void add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, std::uint8_t to, Time now);
@@ -58,6 +60,7 @@ class MoveLog {
         Entry entry;
     };
     void leave(const Past& past);
+    void remember(const Key& key, const Entry& entry);
 
     std::unordered_map<Key, Entry, Hash> last_;
     std::deque<Past> past_;

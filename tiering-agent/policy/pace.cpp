@@ -36,8 +36,10 @@ bool Pace::is_surprised(const Round& round) {
     constexpr double kDeviations = 5;
     constexpr double kWeight = 0.25;
     const auto touched = double(round.touched_slow_pages);
-    const double usual = std::exchange(slow_touches_, slow_touches_ < 0 ? touched : slow_touches_ + kWeight * (touched - slow_touches_));
-    return usual >= 0 && touched > usual + kDeviations * std::sqrt(usual + 1) + kMoving * double(round.fast_pages);
+    const double usual = std::exchange(
+        slow_touches_, slow_touches_ < 0 ? touched : slow_touches_ + kWeight * (touched - slow_touches_));
+    return usual >= 0 &&
+           touched > usual + kDeviations * std::sqrt(usual + 1) + kMoving * double(round.fast_pages);
 }
 
 void Pace::set_window(const Round& round) {
@@ -46,8 +48,9 @@ void Pace::set_window(const Round& round) {
     if (share >= kTooFew && share <= kTooMany) return;
     const double step = share > 0 ? std::clamp(kWanted / share, 1 / kMostStep, kMostStep) : kMostStep;
     const auto next = milliseconds(std::llround(double(window_.count()) * step));
-    const auto shortest = std::min(options_.longest_window,
-                                   std::max(options_.shortest_window, std::chrono::ceil<milliseconds>(round.cost)));
+    const auto shortest =
+        std::min(options_.longest_window,
+                 std::max(options_.shortest_window, std::chrono::ceil<milliseconds>(round.cost)));
     const auto before = std::exchange(window_, std::clamp(next, shortest, options_.longest_window));
     if (window_ != before) slow_touches_ = -1;
 }

@@ -5,10 +5,11 @@
 
 namespace memtide::agent {
 
-// How long a window is, and how long to rest before the next. A window should touch some of what fits into the
-// faster tier, and not all: in one that is too long everything is touched, in one that is too short nothing,
-// and neither ranks pages. Rests grow while nothing moves, and keep the cost of looking below a share of a
-// processor; what has begun to change gets more, for a while. A pure state machine: no clock of its own.
+// How long a window is, and how long to rest before the next. A window should touch some of what fits into
+// the faster tier, and not all: in one that is too long everything is touched, in one that is too short
+// nothing, and neither ranks pages. Rests grow while nothing moves, and keep the cost of looking below a
+// share of a processor; what has begun to change gets more, for a while. A pure state machine: no clock of
+// its own.
 class Pace {
   public:
     using milliseconds = std::chrono::milliseconds;
@@ -20,14 +21,14 @@ class Pace {
         milliseconds shortest_period{500};
         milliseconds shortest_period_changing{100};
         milliseconds longest_rest{30'000};
-        double processor_share = 0.01;        // of one, in the long run
+        double processor_share = 0.01;          // of one, in the long run
         double processor_share_changing = 0.2;  // while things move
     };
     // What a window and the plan after it came to. Pages of 4 KiB.
     struct Round {
         std::uint64_t touched_pages = 0;
         std::uint64_t touched_slow_pages = 0;  // of these
-        std::uint64_t fast_pages = 0;  // that the faster tier has for what is watched
+        std::uint64_t fast_pages = 0;          // that the faster tier has for what is watched
         std::uint64_t moved_pages = 0;
         std::chrono::microseconds cost{0};  // processor time of the look and the plan
     };
@@ -37,7 +38,8 @@ class Pace {
 
     [[nodiscard]] milliseconds window() const { return window_; }
     [[nodiscard]] milliseconds rest() const { return rest_; }
-    // Things move or have moved in the last few rounds, or more is touched in the slower tier than used to be.
+    // Things move or have moved in the last few rounds, or more is touched in the slower tier than used to
+    // be.
     [[nodiscard]] bool is_changing() const { return quiet_rounds_ < kQuiet; }
 
   private:

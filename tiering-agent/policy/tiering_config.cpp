@@ -1,8 +1,8 @@
 #include "tiering-agent/policy/tiering_config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <array>
+#include <charconv>
 #include <map>
 #include <set>
 
@@ -327,7 +327,8 @@ void read_processor_share(const YamlMap& map, std::string_view key, double& into
     const char* const end = text.data() + text.size() - (text.ends_with('%') ? 1 : 0);
     const auto [stop, failed] = std::from_chars(text.data(), end, percent);
     if (!text.ends_with('%') || failed != std::errc{} || stop != end || !(percent >= 0.01 && percent <= 100))
-        value->reject(fmt::format("\"{}\" must be a share of one processor from 0.01% to 100%, such as 1%", text));
+        value->reject(
+            fmt::format("\"{}\" must be a share of one processor from 0.01% to 100%, such as 1%", text));
     else
         into = percent / 100;
 }

@@ -103,7 +103,8 @@ Result<std::vector<PageRun>> PageMap::populated(VirtualRange range) {
         if (scan.walk_end <= scan.start) break;
         scan.start = scan.walk_end;
     }
-    if (!can_scan_) runs.push_back({range.begin >> kPageShift, (range.end + kPageSize - 1) >> kPageShift, false});
+    if (!can_scan_)
+        runs.push_back({range.begin >> kPageShift, (range.end + kPageSize - 1) >> kPageShift, false});
     return runs;
 }
 
@@ -128,11 +129,13 @@ Result<FrameNodes> FrameNodes::read(const Files& files) {
     constexpr std::uint64_t kMostBlocks = 1 << 24;
     FrameNodes nodes;
     // A power of two, of 128 MiB or more.
-    nodes.block_shift_ = static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(*block_size >> kPageShift, 1)) - 1);
+    nodes.block_shift_ =
+        static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(*block_size >> kPageShift, 1)) - 1);
     for (const std::string& node : files.list("sys/devices/system/node")) {
         int number = 0;
         if (!node.starts_with("node") ||
-            std::from_chars(node.data() + 4, node.data() + node.size(), number).ptr != node.data() + node.size())
+            std::from_chars(node.data() + 4, node.data() + node.size(), number).ptr !=
+                node.data() + node.size())
             continue;
         for (const std::string& block : files.list("sys/devices/system/node/" + node)) {
             std::uint64_t index = 0;
@@ -144,7 +147,8 @@ Result<FrameNodes> FrameNodes::read(const Files& files) {
             nodes.nodes_[index] = static_cast<std::int16_t>(number);
         }
     }
-    if (nodes.nodes_.empty()) return fail(ErrorCode::kUnavailable, "the kernel shows no memory blocks of NUMA nodes");
+    if (nodes.nodes_.empty())
+        return fail(ErrorCode::kUnavailable, "the kernel shows no memory blocks of NUMA nodes");
     return nodes;
 }
 

@@ -56,7 +56,7 @@ class FrameNodes {
     [[nodiscard]] int node_of(std::uint64_t frame) const;  // -1: of none
 
   private:
-    unsigned block_shift_ = 0;  // of frame numbers
+    unsigned block_shift_ = 0;         // of frame numbers
     std::vector<std::int16_t> nodes_;  // by block
 };
 

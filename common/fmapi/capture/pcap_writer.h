@@ -28,8 +28,8 @@ class PcapWriter {
 
     // Writes behind what the file has; one that does not exist is made with mode 0600. A named pipe that
     // somebody reads is as good, and is never waited for. Errors name the file: kInvalidArgument when there
-    // is something else in it than what this class wrote, kConflict while another writer has it open, kIo and the
-    // like.
+    // is something else in it than what this class wrote, kConflict while another writer has it open, kIo and
+    // the like.
     static Result<PcapWriter> open(const std::string& path);
     ~PcapWriter();
     PcapWriter(PcapWriter&& other) noexcept;

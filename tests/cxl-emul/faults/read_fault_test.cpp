@@ -78,8 +78,7 @@ TEST(ReadFault, AKindRefusesTheKeysOfOthersAndMissesItsOwn) {
     EXPECT_EQ(mistake_in("{fault: late}"), "f:1:1: missing \"delay\"");
     EXPECT_EQ(mistake_in("{fault: link-down}"),
               "f:1:1: link-down of what? It needs one of: port device host");
-    EXPECT_EQ(mistake_in("{fault: poison, ld: 0}"),
-              "f:1:1: poison of what? It needs one of: device port");
+    EXPECT_EQ(mistake_in("{fault: poison, ld: 0}"), "f:1:1: poison of what? It needs one of: device port");
     EXPECT_EQ(mistake_in("{fault: link-down, port: 2, host: host0}"),
               "f:1:1: a fault happens to one of port, device and host");
     EXPECT_EQ(mistake_in("{fault: lying-device, device: mld0}"),

@@ -1,11 +1,11 @@
 // The balancer on a machine that a folder makes up, with pages that a tracker makes up.
 #include "tiering-agent/balance/balancer.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cerrno>
 #include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "tests/tiering-agent/observe/fake_tree.h"
 #include "tiering-agent/balance/rivals.h"
@@ -20,7 +20,8 @@ constexpr std::uint64_t kFirstPage = 0x7f0000000;
 constexpr std::size_t kPages = 2'048;
 constexpr int kPid = 100;
 
-// One process with pages of which the first `fast` are on node 0, and of which some are touched in each window.
+// One process with pages of which the first `fast` are on node 0, and of which some are touched in each
+// window.
 class FakeMemory final : public Tracker, public UnitMover {
   public:
     explicit FakeMemory(std::size_t fast) : is_fast(kPages, false), is_hot(kPages, false) {
@@ -38,6 +39,7 @@ class FakeMemory final : public Tracker, public UnitMover {
     Result<Look> look(int, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
                       const Visit& visit) override {
         if (is_gone) return fail(ErrorCode::kNotFound, "it has ended");
+        ++looks;
         looked_at.assign(ranges.begin(), ranges.end());
         if (ranges.empty()) return Look{};
         std::vector<PageSeen> seen;
@@ -75,6 +77,7 @@ class FakeMemory final : public Tracker, public UnitMover {
     std::set<int> begun;
     std::vector<VirtualRange> looked_at;
     bool is_gone = false;
+    int looks = 0;
     int error = 0;
     std::size_t moves = 0;
 };
@@ -82,8 +85,10 @@ class FakeMemory final : public Tracker, public UnitMover {
 class Balance : public testing::Test {
   protected:
     Balance() : files_(tree_.files().absolute("")) {
-        tree_.put_node({.number = 0, .cpus = "0-1", .mebibytes = 16, .free_mebibytes = 0, .distances = "10 20"});
-        tree_.put_node({.number = 1, .cpus = "", .mebibytes = 64, .free_mebibytes = 32, .distances = "20 10"});
+        tree_.put_node(
+            {.number = 0, .cpus = "0-1", .mebibytes = 16, .free_mebibytes = 0, .distances = "10 20"});
+        tree_.put_node(
+            {.number = 1, .cpus = "", .mebibytes = 64, .free_mebibytes = 32, .distances = "20 10"});
         put_room(40, 8'000);  // the reserve of the faster tier, and no more
         tree_.put_process({.pid = kPid, .start_time = 5});
         put_maps("7f0000000000-7f0000800000 rw-p 00000000 00:00 0 \n");
@@ -106,9 +111,18 @@ class Balance : public testing::Test {
         tree_.put("proc/100/maps", text);
         tree_.put("proc/100/numa_maps", "7f0000000000 default anon=2048 N0=500\n");
     }
+    void put_ticks(int ticks) const {
+        if (!tree_.files().exists("proc/100/stat")) return;
+        tree_.put("proc/100/stat", "100 (worker) S 1 0 0 0 -1 0 99 0 0 0 " + std::to_string(ticks) +
+                                       " 0 0 0 20 0 1 0 " + std::to_string(start_time_) +
+                                       " 3133440 410 184467 4096 93926 140726 0\n");
+    }
     BalanceStatus run(int rounds) {
         if (!balancer_) balancer_.emplace(Balancer::Parts{files_, memory_, memory_}, options_);
-        for (int i = 0; i < rounds; ++i) balancer_->round({});
+        for (int i = 0; i < rounds; ++i) {
+            if (is_busy_) put_ticks(++ticks_);
+            balancer_->round({});
+        }
         return balancer_->status();
     }
 
@@ -117,6 +131,9 @@ class Balance : public testing::Test {
     FakeMemory memory_{500};
     BalanceOptions options_;
     std::optional<Balancer> balancer_;
+    bool is_busy_ = true;
+    int ticks_ = 0;
+    int start_time_ = 5;
 };
 
 TEST_F(Balance, HotPagesComeUpAndTheStatusTells) {
@@ -156,6 +173,15 @@ TEST_F(Balance, WhatIsLockedOrHasAPolicyOfItsOwnStaysOutOfIt) {
     EXPECT_EQ(memory_.moves, 0U);
 }
 
+TEST_F(Balance, IdleProcessesAreHardlyLookedAt) {
+    run(2);
+    is_busy_ = false;
+    run(1);  // that shows it
+    memory_.looks = 0;
+    run(40);
+    EXPECT_EQ(memory_.looks, 10);
+}
+
 TEST_F(Balance, AProcessThatEndsInTheMiddleIsForgotten) {
     run(2);
     memory_.is_gone = true;
@@ -163,6 +189,7 @@ TEST_F(Balance, AProcessThatEndsInTheMiddleIsForgotten) {
     tree_.remove("proc/100");
     tree_.put_process({.pid = 200, .start_time = 5});
     memory_.is_gone = false;
+    start_time_ = 9;
     tree_.put_process({.pid = kPid, .start_time = 9});
     put_maps("7f0000000000-7f0000800000 rw-p 00000000 00:00 0 \n");
     tree_.put("proc/100/status", "Name:\tworker\nVmLck:\t0 kB\nHugetlbPages:\t0 kB\n");
@@ -210,13 +237,24 @@ TEST_F(Balance, ANodeThatComesIsATierFromThenOn) {
     EXPECT_EQ(run(3).tiers.size(), 2U);
 }
 
+TEST_F(Balance, NothingGoesToANodeThatLeaves) {
+    run(0);
+    balancer_->set_leaving({1});
+    run(10);
+    EXPECT_EQ(memory_.moves, 0U) << "no demotion, and so no room for what is hot";
+    balancer_->set_leaving({});
+    run(10);
+    EXPECT_EQ(memory_.hot_and_fast(), 200U);
+}
+
 TEST_F(Balance, RivalsAreNamed) {
     EXPECT_TRUE(find_rivals(files_).empty());
     tree_.put("proc/sys/kernel/numa_balancing", "2\n");
     tree_.put("sys/kernel/mm/numa/demotion_enabled", "true\n");
     tree_.put("sys/kernel/mm/damon/admin/kdamonds/0/state", "on\n");
-    EXPECT_THAT(run(1).notes, ElementsAre(HasSubstr("sysctl kernel.numa_balancing=0"),
-                                          HasSubstr("demotion_enabled"), HasSubstr("DAMON runs (kdamond 0)")));
+    EXPECT_THAT(run(1).notes,
+                ElementsAre(HasSubstr("sysctl kernel.numa_balancing=0"), HasSubstr("demotion_enabled"),
+                            HasSubstr("DAMON runs (kdamond 0)")));
 }
 
 }  // namespace

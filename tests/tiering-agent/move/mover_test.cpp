@@ -1,9 +1,9 @@
 #include "tiering-agent/move/mover.h"
 
-#include <gtest/gtest.h>
-
 #include <cerrno>
 #include <set>
+
+#include <gtest/gtest.h>
 
 namespace memtide::agent {
 namespace {
@@ -136,7 +136,8 @@ TEST(Mover, StopsBetweenBatches) {
 TEST(Mover, HugePagesCountAsWhatTheyAre) {
     FakeNodes nodes;
     ExchangePlan plan;
-    for (std::uint64_t i = 0; i < 4; ++i) plan.promotions.push_back({1, i * kPagesPerHuge, kPagesPerHuge, 255});
+    for (std::uint64_t i = 0; i < 4; ++i)
+        plan.promotions.push_back({1, i * kPagesPerHuge, kPagesPerHuge, 255});
     MoveJob job = job_of(plan, nodes);
     job.fast = {{0, 2 * kPagesPerHuge + 100}};
     job.batch_pages = 2'048;

@@ -1,9 +1,9 @@
 #include "tiering-agent/policy/exchange.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
+
+#include <gtest/gtest.h>
 
 namespace memtide::agent {
 namespace {
@@ -59,8 +59,9 @@ TEST(Exchange, WhatIsInItsPlaceStaysThere) {
 }
 
 TEST(Exchange, FreeRoomIsFilledWithTheWarmestAndTheReserveIsLeft) {
-    const ExchangePlan plan = plan_of(map_of({{100, kFast, 1}, {60, kSlow, 2}, {60, kSlow, 1}, {90, kSlow, 0}}),
-                              {.fast_free = 90, .reserve = 20});
+    const ExchangePlan plan =
+        plan_of(map_of({{100, kFast, 1}, {60, kSlow, 2}, {60, kSlow, 1}, {90, kSlow, 0}}),
+                {.fast_free = 90, .reserve = 20});
     EXPECT_EQ(plan.promoted_pages, 70U);
     EXPECT_EQ(plan.demoted_pages, 0U);
     for (std::size_t i = 0; i < 60; ++i) EXPECT_GE(plan.promotions[i].page, kBase + 160) << "hottest first";
@@ -69,7 +70,8 @@ TEST(Exchange, FreeRoomIsFilledWithTheWarmestAndTheReserveIsLeft) {
 }
 
 TEST(Exchange, AReserveThatIsUsedUpIsMadeAgainByTheColdest) {
-    const ExchangePlan plan = plan_of(map_of({{100, kFast, 1}, {50, kFast, 0}, {60, kSlow, 30}}), {.fast_free = 5, .reserve = 30});
+    const ExchangePlan plan =
+        plan_of(map_of({{100, kFast, 1}, {50, kFast, 0}, {60, kSlow, 30}}), {.fast_free = 5, .reserve = 30});
     EXPECT_EQ(plan.promoted_pages, 0U);
     ASSERT_EQ(plan.demoted_pages, 25U);
     for (const Move& move : plan.demotions) EXPECT_GE(move.page, kBase + 100);
@@ -112,7 +114,8 @@ TEST(Exchange, WhatWasJustMovedRests) {
 TEST(Exchange, WeightsDecideBetweenSpaces) {
     const HeatMap light = map_of({{50, kFast, 0}, {50, kSlow, 3}});
     const HeatMap heavy = map_of({{50, kFast, 0}, {50, kSlow, 3}});
-    const std::vector<Space> spaces{{.id = 1, .heat = &light, .weight = 0.3}, {.id = 2, .heat = &heavy, .weight = 3}};
+    const std::vector<Space> spaces{{.id = 1, .heat = &light, .weight = 0.3},
+                                    {.id = 2, .heat = &heavy, .weight = 3}};
     const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 1'000}, {.most_pages = 80});
     EXPECT_EQ(plan.promoted_pages, 40U);
     for (const Move& move : plan.promotions) EXPECT_EQ(move.space, 2U);
@@ -124,7 +127,8 @@ TEST(Exchange, AShareOfTheFasterTierIsALimitBothWays) {
     std::vector<Space> spaces{{.id = 1, .heat = &cold, .least_fast = 80}, {.id = 2, .heat = &hot}};
     EXPECT_TRUE(plan_exchange(spaces, {.slow_free = 1'000}, {}).is_empty()) << "it keeps what is its own";
     spaces = {{.id = 1, .heat = &cold}, {.id = 2, .heat = &hot, .most_fast = 20}};
-    EXPECT_EQ(plan_exchange(spaces, {.slow_free = 1'000}, {}).promoted_pages, 0U) << "it has what it may have";
+    EXPECT_EQ(plan_exchange(spaces, {.slow_free = 1'000}, {}).promoted_pages, 0U)
+        << "it has what it may have";
     spaces = {{.id = 2, .heat = &hot, .most_fast = 15}};
     const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 1'000}, {});
     EXPECT_EQ(plan.demoted_pages, 5U) << "it has more than it may have";
@@ -145,6 +149,16 @@ TEST(MoveLog, CountsWhatWasUndoneWithinAMinuteAsWasted) {
     log.expire(start + std::chrono::seconds(200));
     EXPECT_EQ(log.wasted_share(), 0);
     EXPECT_EQ(log.moved_pages(), 4U);
+}
+
+TEST(MoveLog, RemembersNoMoreThanItMay) {
+    MoveLog log;
+    const auto now = MoveLog::Time(std::chrono::hours(1));
+    log.set_rest(std::chrono::seconds(5), now);
+    for (std::uint64_t page = 0; page < MoveLog::kMostUnits + 10; ++page) log.add(1, page, 1, kFast, now);
+    EXPECT_FALSE(log.rests(1, 9));
+    EXPECT_TRUE(log.rests(1, 10));
+    EXPECT_EQ(log.moved_pages(), MoveLog::kMostUnits + 10);
 }
 
 TEST(MoveLog, ForgetsASpaceThatIsGone) {

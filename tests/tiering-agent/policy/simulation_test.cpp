@@ -47,8 +47,8 @@ TEST(Simulation, AnEvenLoadIsLeftAlone) {
 }
 
 TEST(Simulation, HugePagesMoveWhole) {
-    const Simulator::Machine machine{.fast_pages = 40 * kPagesPerHuge, .look_cost = std::chrono::microseconds(500),
-                                     .unit = kPagesPerHuge};
+    const Simulator::Machine machine{
+        .fast_pages = 40 * kPagesPerHuge, .look_cost = std::chrono::microseconds(500), .unit = kPagesPerHuge};
     Simulator simulator(machine, 120, 1);
     simulator.set_rates(hot_set(120, 100, 10, 0.9, kTouches));
     const auto score = simulator.run(60);

@@ -27,7 +27,8 @@ Simulator::Simulator(const Machine& machine, std::size_t units, unsigned seed)
 void Simulator::set_rates(std::vector<double> rates) { rates_ = std::move(rates); }
 
 MoveLog::Time Simulator::clock() const {
-    return MoveLog::Time(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(now_)));
+    return MoveLog::Time(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(now_)));
 }
 
 void Simulator::look(double window) {

@@ -15,15 +15,15 @@ namespace memtide::agent {
 class Simulator {
   public:
     struct Machine {
-        std::uint64_t fast_pages = 0;   // of the faster tier; the slower has room for all
+        std::uint64_t fast_pages = 0;        // of the faster tier; the slower has room for all
         double copied_per_second = 250'000;  // pages; move_pages(2) of single pages, facts of 1 GB/s
         std::chrono::microseconds look_cost{20'000};
         std::uint32_t unit = 1;  // pages: 1, or kPagesPerHuge
     };
     struct Score {
-        double hit = 0;     // at the end
-        double oracle = 0;  // the best possible then
-        double regret = 0;  // what was missed in the run: the sum of (oracle - hit) over its seconds
+        double hit = 0;        // at the end
+        double oracle = 0;     // the best possible then
+        double regret = 0;     // what was missed in the run: the sum of (oracle - hit) over its seconds
         double recovered = 0;  // seconds until the hit came within 5 % of what it was at the end
         std::uint64_t moved_pages = 0;
         std::uint64_t wasted_pages = 0;
@@ -62,8 +62,10 @@ class Simulator {
 };
 
 // Touches a second for each page, `total` of them all together.
-std::vector<double> hot_set(std::size_t units, std::size_t first_hot, std::size_t hot, double share, double total);
-std::vector<double> zipf(std::size_t units, std::size_t keys_per_unit, double exponent, double total, unsigned seed);
+std::vector<double> hot_set(std::size_t units, std::size_t first_hot, std::size_t hot, double share,
+                            double total);
+std::vector<double> zipf(std::size_t units, std::size_t keys_per_unit, double exponent, double total,
+                         unsigned seed);
 std::vector<double> uniform(std::size_t units, double total);
 
 }  // namespace memtide::agent

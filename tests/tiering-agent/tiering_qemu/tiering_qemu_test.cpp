@@ -1,5 +1,5 @@
-// The agent beside a load on a real kernel: a QEMU guest with two NUMA nodes. The load checks its own data, so
-// that a page that came back wrong fails the run.
+// The agent beside a load on a real kernel: a QEMU guest with two NUMA nodes. The load checks its own data,
+// so that a page that came back wrong fails the run.
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -26,8 +26,16 @@ std::string why_not() {
 }
 
 std::vector<std::string> load(unsigned seconds, const std::vector<std::string>& more) {
-    std::vector<std::string> words{MEMTIDE_TIERING_LOAD, "--pattern", "gups", "--size", "320MiB", "--hot", "32MiB",
-                                   "--start-slow", "--seconds", std::to_string(seconds)};
+    std::vector<std::string> words{MEMTIDE_TIERING_LOAD,
+                                   "--pattern",
+                                   "gups",
+                                   "--size",
+                                   "320MiB",
+                                   "--hot",
+                                   "32MiB",
+                                   "--start-slow",
+                                   "--seconds",
+                                   std::to_string(seconds)};
     words.insert(words.end(), more.begin(), more.end());
     return words;
 }
@@ -48,14 +56,15 @@ class TieringInQemu : public testing::Test {
         return run.value_or(LoadRun{});
     }
 
-    GuestPlan plan_{.fast = mebibytes(256), .slow = mebibytes(384), .companion_ms = 0, .kernel_arguments = {}};
+    GuestPlan plan_{
+        .fast = mebibytes(256), .slow = mebibytes(384), .companion_ms = 0, .kernel_arguments = {}};
     test::TempFolder folder_;
     AgentCommand agent_{fmt::format("{} --config {}", MEMTIDE_AGENT, MEMTIDE_AGENT_CONFIG)};
 };
 
 TEST_F(TieringInQemu, AHotSetThatJumpsIsFollowed) {
-    const LoadRun run = this->run(
-        guest_script(System::kAgent, plan_, agent_, load(60, {"--shift", "30"}), kLimit - 30));
+    const LoadRun run =
+        this->run(guest_script(System::kAgent, plan_, agent_, load(60, {"--shift", "30"}), kLimit - 30));
     const auto phases = phase_figures(run);
     ASSERT_EQ(phases.size(), 2U);
     for (const PhaseFigures& phase : phases) {
@@ -73,8 +82,7 @@ TEST_F(TieringInQemu, KilledAgainAndAgainItLosesNothing) {
         " >/run/agent.log 2>&1 & agent=$!\n"
         "d=$(od -An -N1 -tu1 /dev/urandom); sleep $((d % 3)).$((d % 10))\n"
         "kill -9 $agent; wait $agent; echo k >>/run/kills; done ) 2>/dev/null &\nkiller=$!\n";
-    const std::string check =
-        "kill -9 $killer\n[ $(wc -l </run/kills) -ge 10 ] || exit 99\n";
+    const std::string check = "kill -9 $killer\n[ $(wc -l </run/kills) -ge 10 ] || exit 99\n";
     std::string script = killer + guest_script(System::kNone, plan_, {}, load(60, {}), kLimit - 30);
     script.insert(script.rfind("exit $code"), check);
     const LoadRun run = this->run(script);

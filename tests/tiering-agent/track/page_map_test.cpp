@@ -1,7 +1,6 @@
 #include "tiering-agent/track/page_map.h"
 
 #include <gtest/gtest.h>
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -58,7 +57,8 @@ TEST(PageMap, TellsWhatIsPopulated) {
             const auto words = map->read(page, 1);
             ASSERT_TRUE(words);
             if (words->front().is_present()) ++present;
-            EXPECT_EQ(words->front().is_present(), page == first + 3 || page == first + 4 || page == first + 10);
+            EXPECT_EQ(words->front().is_present(),
+                      page == first + 3 || page == first + 4 || page == first + 10);
         }
     EXPECT_EQ(present, 3U);
     munmap(memory, kSize);

@@ -23,6 +23,8 @@ BalanceOptions options_of(const TieringConfig& config) {
     options.config = config;
     options.pace.processor_share = config.processor_share;
     options.pace.processor_share_changing = config.processor_share_changing;
+    options.pace.slowdown = config.slowdown;
+    options.pace.slowdown_changing = config.slowdown_changing;
     options.agent_pid = ::getpid();
     return options;
 }

@@ -76,7 +76,9 @@ void Balancer::round(const std::stop_token& stop) {
         .touched_slow_pages = look.touched_slow_pages,
         .fast_pages = fast_pages + (tiers_.tiers.empty() ? 0 : pages(tiers_.tiers.front().free)),
         .moved_pages = moved,
-        .cost = cost};
+        .is_even = last_plan_ && last_plan_->is_even,
+        .cost = cost,
+        .disturbance = std::chrono::duration_cast<microseconds>(faults_ * parts_.tracker.touch_cost())};
     pace_.note(round);
     publish(round);
     const std::lock_guard lock(mutex_);
@@ -179,7 +181,11 @@ void Balancer::begin_window() {
     for_each_due([&](Watch& watch) {
         return watch.refresh(parts_.files, options_.config.targets[watch.target()], steady_clock::now());
     });
-    for_each_due([&](const Watch& watch) { return parts_.tracker.begin(watch.process().pid); });
+    faults_ = 0;
+    for_each_due([&](Watch& watch) {
+        faults_ += watch.new_faults(parts_.files);
+        return parts_.tracker.begin(watch.process().pid);
+    });
 }
 
 Look Balancer::end_window() {
@@ -400,7 +406,8 @@ void Balancer::publish(const Pace::Round& round) {
                          {"hit", status_.hit},
                          {"window_ms", pace_.window().count()},
                          {"rest_ms", pace_.rest().count()},
-                         {"cost_us", round.cost.count()}});
+                         {"cost_us", round.cost.count()},
+                         {"disturbance_us", round.disturbance.count()}});
 }
 
 void Balancer::set_leaving(std::set<int> nodes) {

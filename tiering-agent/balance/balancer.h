@@ -116,6 +116,7 @@ class Balancer {
     std::map<ProcessId, std::uint64_t> space_of_;
     std::uint64_t next_space_ = 1;
     std::uint64_t rounds_ = 0;
+    std::uint64_t faults_ = 0;  // of who was watched, from the window before to this one
     Time refresh_at_{};
     std::vector<double> up_left_;  // pages that each target may still move
     std::vector<double> down_left_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 namespace memtide::agent {
 namespace {
@@ -46,6 +47,15 @@ Result<> Watch::refresh(const Files& files, const TieringTarget& target, Time no
     for (const Vma& vma : vmas_)
         if (!why_it_stays(vma, target)) append(ranges_, vma.range);
     return {};
+}
+
+std::uint64_t Watch::new_faults(const Files& files) {
+    const auto text = files.read("proc/" + std::to_string(process_.pid) + "/stat");
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    if (!stat) return 0;
+    const std::uint64_t before = faults_.value_or(stat->minor_faults);
+    faults_ = stat->minor_faults;
+    return stat->minor_faults - std::min(before, stat->minor_faults);
 }
 
 Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers) {

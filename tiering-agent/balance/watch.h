@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/base/error.h"
@@ -25,6 +26,8 @@ class Watch {
 
     // Reads its mappings again, and their flags and policies where there are new ones or the time has come.
     Result<> refresh(const Files& files, const TieringTarget& target, Time now);
+    // Page faults of the process since the last call; 0 at the first.
+    std::uint64_t new_faults(const Files& files);
     // Ends a window: what was touched goes into the heat, and what is not there any more leaves it.
     Result<Look> look(Tracker& tracker, const TierOfNode& tiers);
 
@@ -51,6 +54,7 @@ class Watch {
     std::size_t target_;
     bool is_idle_ = false;
     std::chrono::milliseconds processor_time_{-1};
+    std::optional<std::uint64_t> faults_;
     HeatMap heat_;
     std::vector<Vma> vmas_;
     std::vector<VirtualRange> ranges_;  // that may be moved

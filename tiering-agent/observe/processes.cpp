@@ -79,6 +79,7 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
         return whole_number<std::uint64_t>(fields[field - 3]).value_or(0);
     };
     stat.flags = number(9);
+    stat.minor_faults = number(10);
     stat.user_ticks = number(14);
     stat.system_ticks = number(15);
     stat.rss_pages = number(24);

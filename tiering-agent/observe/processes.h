@@ -47,6 +47,7 @@ struct ProcessStat {
     char state = '?';
     int parent = 0;
     std::uint64_t flags = 0;  // PF_*
+    std::uint64_t minor_faults = 0;
     std::uint64_t user_ticks = 0;
     std::uint64_t system_ticks = 0;
     std::uint64_t start_time = 0;

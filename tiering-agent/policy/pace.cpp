@@ -15,6 +15,8 @@ constexpr double kTooMany = 0.5;
 constexpr std::chrono::milliseconds kFirstWindow{200};
 constexpr double kMostStep = 2;  // a window grows or shrinks by no more at once
 
+constexpr unsigned kMostDoublings = 6;
+
 // Less than this share of the faster tier is not worth being quick about.
 constexpr double kMoving = 0.001;
 
@@ -56,10 +58,16 @@ void Pace::set_window(const Round& round) {
 }
 
 void Pace::set_rest(const Round& round) {
-    const double share = is_changing() ? options_.processor_share_changing : options_.processor_share;
-    const auto shortest = is_changing() ? options_.shortest_period_changing : options_.shortest_period;
-    const auto period = std::max(shortest, std::chrono::duration_cast<milliseconds>(round.cost / share));
-    rest_ = std::clamp(period - window_, milliseconds(0), options_.longest_rest);
+    const bool changing = is_changing();
+    even_rounds_ = round.is_even && !changing ? std::min(even_rounds_ + 1, kMostDoublings) : 0;
+    const auto at_share = [](std::chrono::microseconds cost, double share) {
+        return std::chrono::duration_cast<milliseconds>(cost / share);
+    };
+    const auto period = std::max(
+        {changing ? options_.shortest_period_changing : options_.shortest_period,
+         at_share(round.cost, changing ? options_.processor_share_changing : options_.processor_share),
+         at_share(round.disturbance, changing ? options_.slowdown_changing : options_.slowdown)});
+    rest_ = std::clamp((period - window_) * (1 << even_rounds_), milliseconds(0), options_.longest_rest);
 }
 
 }  // namespace memtide::agent

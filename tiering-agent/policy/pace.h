@@ -7,9 +7,9 @@ namespace memtide::agent {
 
 // How long a window is, and how long to rest before the next. A window should touch some of what fits into
 // the faster tier, and not all: in one that is too long everything is touched, in one that is too short
-// nothing, and neither ranks pages. Rests grow while nothing moves, and keep the cost of looking below a
-// share of a processor; what has begun to change gets more, for a while. A pure state machine: no clock of
-// its own.
+// nothing, and neither ranks pages. Rests keep the cost of looking below a share of a processor, and below a
+// share of the time of those who are looked at; what has begun to change gets more, for a while, and where
+// there is nothing to be gained they double. A pure state machine: no clock of its own.
 class Pace {
   public:
     using milliseconds = std::chrono::milliseconds;
@@ -23,6 +23,9 @@ class Pace {
         milliseconds longest_rest{30'000};
         double processor_share = 0.01;          // of one, in the long run
         double processor_share_changing = 0.2;  // while things move
+        // Of the time of who is watched: looking costs them, too.
+        double slowdown = 0.02;
+        double slowdown_changing = 0.2;
     };
     // What a window and the plan after it came to. Pages of 4 KiB.
     struct Round {
@@ -30,7 +33,9 @@ class Pace {
         std::uint64_t touched_slow_pages = 0;  // of these
         std::uint64_t fast_pages = 0;          // that the faster tier has for what is watched
         std::uint64_t moved_pages = 0;
-        std::chrono::microseconds cost{0};  // processor time of the look and the plan
+        bool is_even = false;                      // nothing is to be gained
+        std::chrono::microseconds cost{0};         // processor time of the look and the plan
+        std::chrono::microseconds disturbance{0};  // of those who are watched, since the last round
     };
 
     explicit Pace(const Options& options);
@@ -52,6 +57,7 @@ class Pace {
     milliseconds window_;
     milliseconds rest_{0};
     unsigned quiet_rounds_ = 0;
+    unsigned even_rounds_ = 0;  // in a row, while nothing moved
     double slow_touches_ = -1;  // usual number of slow pages touched in a window of this length; -1: unknown
 };
 

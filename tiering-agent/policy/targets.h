@@ -98,6 +98,9 @@ struct TieringConfig {
     // Of one processor: what looking at pages may cost in the long run, and while things change.
     double processor_share = 0.01;
     double processor_share_changing = 0.2;
+    // Of the time of those who are looked at: what that may cost them.
+    double slowdown = 0.02;
+    double slowdown_changing = 0.2;
     std::vector<TierOverride> tiers{};
     std::vector<TieringTarget> targets{};  // names are unique
 

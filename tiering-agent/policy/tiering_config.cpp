@@ -318,8 +318,8 @@ void read_tiers(const YamlValue& value, TieringConfig& config) {
     }
 }
 
-// "1%", "0.5%": of one processor.
-void read_processor_share(const YamlMap& map, std::string_view key, double& into) {
+// "1%", "0.5%": of time.
+void read_time_share(const YamlMap& map, std::string_view key, double& into) {
     const auto value = map.get(key);
     if (!value) return;
     const std::string text = value->string();
@@ -327,8 +327,7 @@ void read_processor_share(const YamlMap& map, std::string_view key, double& into
     const char* const end = text.data() + text.size() - (text.ends_with('%') ? 1 : 0);
     const auto [stop, failed] = std::from_chars(text.data(), end, percent);
     if (!text.ends_with('%') || failed != std::errc{} || stop != end || !(percent >= 0.01 && percent <= 100))
-        value->reject(
-            fmt::format("\"{}\" must be a share of one processor from 0.01% to 100%, such as 1%", text));
+        value->reject(fmt::format("\"{}\" must be a share of time from 0.01% to 100%, such as 1%", text));
     else
         into = percent / 100;
 }
@@ -350,8 +349,10 @@ TieringConfig read_tiering(const YamlValue& tiering, const UserLookup& users) {
     TieringConfig config{.mode = TieringMode::kObserve};
     const YamlMap map = tiering.map();
     if (const auto mode = map.get("mode")) config.mode = read_mode(*mode);
-    read_processor_share(map, "processor_share", config.processor_share);
-    read_processor_share(map, "processor_share_changing", config.processor_share_changing);
+    read_time_share(map, "processor_share", config.processor_share);
+    read_time_share(map, "processor_share_changing", config.processor_share_changing);
+    read_time_share(map, "slowdown", config.slowdown);
+    read_time_share(map, "slowdown_changing", config.slowdown_changing);
     if (const auto tiers = map.get("tiers")) read_tiers(*tiers, config);
     if (const auto targets = map.get("targets"))
         read_targets(*targets, config, users);

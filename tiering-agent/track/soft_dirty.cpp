@@ -13,10 +13,13 @@ namespace {
 
 class SoftDirtyTracker final : public Tracker {
   public:
-    SoftDirtyTracker(Files& files, FrameNodes nodes) : files_(files), nodes_(std::move(nodes)) {}
+    SoftDirtyTracker(Files& files, FrameNodes nodes, std::chrono::nanoseconds touch_cost)
+        : files_(files), nodes_(std::move(nodes)), touch_cost_(touch_cost) {}
 
     [[nodiscard]] std::string_view name() const override { return "soft-dirty"; }
     [[nodiscard]] std::string_view sees() const override { return "writes"; }
+
+    [[nodiscard]] std::chrono::nanoseconds touch_cost() const override { return touch_cost_; }
 
     Result<> refresh() override {
         auto nodes = FrameNodes::read(files_);
@@ -83,44 +86,53 @@ class SoftDirtyTracker final : public Tracker {
 
     Files& files_;
     FrameNodes nodes_;
+    std::chrono::nanoseconds touch_cost_;
     std::vector<PageSeen> seen_;
 };
 
-// A page of this process tells: clean when the bits were cleared, dirty when it was written to since.
-Result<> check_soft_dirty(Files& files) {
-    constexpr std::size_t kSize = std::size_t{1} << kPageShift;
-    const auto unmap = [](void* page) { ::munmap(page, kSize); };
-    const std::unique_ptr<void, decltype(unmap)> page(
-        ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), unmap);
-    if (page.get() == MAP_FAILED) return fail_errno("map", "a page", errno);
-    auto* const byte = static_cast<volatile char*>(page.get());
-    *byte = 1;
+// Pages of this process tell: clean when the bits were cleared, dirty when they were written to since, and
+// how long such a write takes.
+Result<std::chrono::nanoseconds> try_soft_dirty(Files& files) {
+    constexpr std::size_t kPages = 64;
+    constexpr std::size_t kSize = kPages << kPageShift;
+    const auto unmap = [](void* memory) { ::munmap(memory, kSize); };
+    void* const mapped = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return fail_errno("map", "some pages", errno);
+    const std::unique_ptr<void, decltype(unmap)> memory(mapped, unmap);
+    const auto write_all = [&] {
+        for (std::size_t i = 0; i < kPages; ++i) static_cast<volatile char*>(mapped)[i << kPageShift] = 1;
+    };
+    write_all();
     const int self = ::getpid();
-    if (auto cleared = files.write(fmt::format("proc/{}/clear_refs", self), "4"); !cleared) return cleared;
+    if (auto cleared = files.write(fmt::format("proc/{}/clear_refs", self), "4"); !cleared)
+        return std::unexpected(cleared.error());
     auto map = PageMap::open(files, self);
     if (!map) return std::unexpected(map.error());
-    const auto is_dirty = [&]() -> Result<bool> {
-        const auto words = map->read(reinterpret_cast<std::uint64_t>(page.get()) >> kPageShift, 1);
+    const auto dirty = [&]() -> Result<std::size_t> {
+        const auto words = map->read(reinterpret_cast<std::uint64_t>(mapped) >> kPageShift, kPages);
         if (!words) return std::unexpected(words.error());
-        return !words->empty() && words->front().is_soft_dirty();
+        return static_cast<std::size_t>(std::ranges::count_if(*words, &PageMapEntry::is_soft_dirty));
     };
-    const auto before = is_dirty();
+    const auto before = dirty();
     if (!before) return std::unexpected(before.error());
-    *byte = 2;
-    const auto after = is_dirty();
+    const auto start = std::chrono::steady_clock::now();
+    write_all();
+    const auto took = std::chrono::steady_clock::now() - start;
+    const auto after = dirty();
     if (!after) return std::unexpected(after.error());
-    if (*before || !*after)
+    if (*before != 0 || *after != kPages)
         return fail(ErrorCode::kUnavailable, "this kernel keeps no soft-dirty bits (CONFIG_MEM_SOFT_DIRTY)");
-    return {};
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(took) / kPages;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files) {
-    if (auto good = check_soft_dirty(files); !good) return std::unexpected(good.error());
+    const auto touch_cost = try_soft_dirty(files);
+    if (!touch_cost) return std::unexpected(touch_cost.error());
     auto nodes = FrameNodes::read(files);
     if (!nodes) return std::unexpected(nodes.error());
-    return std::make_unique<SoftDirtyTracker>(files, *std::move(nodes));
+    return std::make_unique<SoftDirtyTracker>(files, *std::move(nodes), *touch_cost);
 }
 
 }  // namespace memtide::agent

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,6 +35,8 @@ class Tracker {
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual std::string_view sees() const = 0;  // "writes", "reads and writes"
 
+    // What a touch of a page costs its process, the first time in a window, as measured on this machine.
+    [[nodiscard]] virtual std::chrono::nanoseconds touch_cost() const = 0;
     // Memory has come or gone.
     virtual Result<> refresh() = 0;
     // A window begins: what is touched from now on is seen by the next look.

@@ -38,6 +38,25 @@ TEST(Pace, RestsKeepTheCostBelowItsShare) {
     EXPECT_LE((pace.window() + pace.rest()).count(), 20 / 0.1 + 1);
 }
 
+TEST(Pace, RestsKeepTheSlowdownBelowItsShare) {
+    Pace pace({});
+    Pace::Round disturbing = round(30'000);
+    disturbing.disturbance = microseconds(100'000);
+    for (int i = 0; i < 30; ++i) pace.note(disturbing);
+    EXPECT_NEAR(double((pace.window() + pace.rest()).count()), 100 / 0.02, 1);
+}
+
+TEST(Pace, WhereNothingIsToBeGainedRestsGrowAndEndWhenSomethingChanges) {
+    Pace pace({});
+    Pace::Round even = round(30'000);
+    even.is_even = true;
+    for (int i = 0; i < 30; ++i) pace.note(even);
+    EXPECT_EQ(pace.rest(), Pace::Options{}.longest_rest);
+    even.touched_slow_pages = 9'000;
+    pace.note(even);
+    EXPECT_LT(pace.rest(), milliseconds(500));
+}
+
 TEST(Pace, MoreTouchesOfTheSlowerTierThanUsualAreASurprise) {
     Pace pace({});
     for (int i = 0; i < 30; ++i) pace.note(round(30'000));

@@ -102,9 +102,10 @@ void Balancer::refresh_tiers() {
         log::warning("tiers cannot be told", {{"error", tiers.error()}});
         return;
     }
+    // Also the memory of a node that stays comes and goes.
     const auto shape = [](const Tiers& of) {
-        std::vector<std::vector<int>> nodes;
-        for (const Tier& tier : of.tiers) nodes.push_back(tier.nodes);
+        std::vector<std::pair<std::vector<int>, Bytes>> nodes;
+        for (const Tier& tier : of.tiers) nodes.emplace_back(tier.nodes, tier.capacity);
         return nodes;
     };
     const bool changed = shape(*tiers) != shape(tiers_);

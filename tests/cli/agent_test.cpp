@@ -1,10 +1,10 @@
 // `memtide agent status`.
+#include "cli/render/agent.h"
+
+#include <boost/json/parse.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <boost/json/parse.hpp>
-
-#include "cli/render/agent.h"
 #include "tests/cli/scripted_manager.h"
 
 namespace memtide::cli {
@@ -22,12 +22,12 @@ TEST(AgentStatus, TellsTiersTargetsAndWhatWasMoved) {
         "targets": [{"name": "redis", "processes": 2, "bytes": {"fast": 8192, "slow": 16384},
                      "promoted": 1048576, "demoted": 0}]})"));
     EXPECT_THAT(text, HasSubstr("sees        soft-dirty (writes)\n"));
-    EXPECT_THAT(text, HasSubstr("fast hits   about 94.7 %\n"));
-    EXPECT_THAT(text, HasSubstr("moved       1MiB up, 512KiB down, 4KiB of it for nothing\n"));
-    EXPECT_THAT(text, HasSubstr("not moved   8KiB EBUSY\n"));
-    EXPECT_THAT(text, HasSubstr("note        DAMON runs\n"));
-    EXPECT_THAT(text, HasSubstr("slow  1 2"));
-    EXPECT_THAT(text, HasSubstr("redis           2  8KiB  16KiB  1MiB    0B"));
+EXPECT_THAT(text, HasSubstr("fast hits   about 94.7 %\n"));
+EXPECT_THAT(text, HasSubstr("moved       1MiB up, 512KiB down, 4KiB of it for nothing\n"));
+EXPECT_THAT(text, HasSubstr("not moved   8KiB EBUSY\n"));
+EXPECT_THAT(text, HasSubstr("note        DAMON runs\n"));
+EXPECT_THAT(text, HasSubstr("slow  1 2"));
+EXPECT_THAT(text, HasSubstr("redis           2  8KiB  16KiB  1MiB    0B"));
 }
 
 TEST(AgentStatus, WhateverTheAnswerNothingFallsOver) {

@@ -255,6 +255,9 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
     for (const auto& [space, watch] : watches_) {
         const TieringTarget& target = options_.config.targets[watch.target()];
         if (!takes_part(target, fast)) continue;
+        // Who is only observed beside others makes no room for them; where nothing is moved at all, the plan
+        // is for everybody to see.
+        if (options_.config.mode == TieringMode::kMove && mode_of(watch) != TieringMode::kMove) continue;
         const double share =
             double(pages_of(watch)) / double(std::max<std::uint64_t>(pages_of_target[watch.target()], 1));
         const auto part_of = [&](const FastShare& limit) {

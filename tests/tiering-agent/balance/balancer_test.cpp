@@ -161,6 +161,13 @@ TEST_F(Balance, ObservingMovesExactlyNothing) {
     EXPECT_EQ(status.targets[0].processes, 1U);
 }
 
+TEST_F(Balance, ATargetThatIsOnlyObservedIsLookedAtAndNotMoved) {
+    options_.config.targets[0].mode = TieringMode::kObserve;
+    EXPECT_EQ(run(20).targets[0].processes, 1U);
+    EXPECT_GT(memory_.looks, 0);
+    EXPECT_EQ(memory_.moves, 0U);
+}
+
 TEST_F(Balance, ATargetThatIsOffIsNotEvenLookedAt) {
     options_.config.targets[0].mode = TieringMode::kOff;
     run(5);

@@ -21,6 +21,7 @@ TEST(ProcessStatText, IsRead) {
                                   .state = 'R',
                                   .parent = 28818,
                                   .flags = 4194304,
+                                  .minor_faults = 99,
                                   .user_ticks = 7,
                                   .system_ticks = 8,
                                   .start_time = 1518889,

@@ -252,7 +252,9 @@ int main(int argc, char** argv) {
     if (options.check_only) return report_good(options, *config);
     if (geteuid() != 0)
         return failure(
-            "needs root: it creates CXL regions and onlines memory through /sys (--once works without)");
+            "needs root: it creates CXL regions, onlines memory, and looks at and moves pages of other "
+            "processes (--once "
+            "works without)");
     daemon::ignore_sigpipe();
     return serve(*config);
 }

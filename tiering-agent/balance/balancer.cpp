@@ -219,7 +219,8 @@ void Balancer::refill_rates(Time now) {
         left->resize(options_.config.targets.size());
         for (std::size_t i = 0; i < left->size(); ++i) {
             const double rate = double(pages(options_.config.targets[i].rate_limit)) / 2;
-            (*left)[i] = std::min(rate, (*left)[i] + rate * passed);
+            // A huge page can be saved up for.
+            (*left)[i] = std::min(std::max(rate, double{kPagesPerHuge}), (*left)[i] + rate * passed);
         }
     }
 }

@@ -41,6 +41,7 @@ class Direction {
         for (const NodeRoom& room : rooms_) pages += room.free_pages;
         return pages;
     }
+    [[nodiscard]] std::size_t tried() const { return next_; }
     void add_room(std::uint64_t pages) {
         if (!rooms_.empty()) rooms_.front().free_pages += pages;
     }
@@ -77,16 +78,21 @@ class Direction {
         if (pid == job.pid_of_space.end() || gone_.contains(moves.front().space)) return 0;
         std::vector<std::uint64_t> pages;
         for (const Move& move : moves) pages.push_back(move.page);
-        const auto states = mover.move(pid->second, pages, node);
+        const bool is_refused = refused_.contains(moves.front().space);
+        const auto states = is_refused
+                                ? Result<std::vector<int>>(fail(ErrorCode::kPermission, "refused before"))
+                                : mover.move(pid->second, pages, node);
         if (!states && states.error().code == ErrorCode::kNotFound) {
             gone_.insert(moves.front().space);
             report.gone.push_back(moves.front().space);
             return 0;
         }
+        // Its cpuset, or this process's rights: it is so for all of its pages.
+        if (!states) refused_.insert(moves.front().space);
         std::uint64_t moved = 0;
         bool is_full = false;
         for (std::size_t i = 0; i < moves.size(); ++i) {
-            const int error = states ? (*states)[i] : EPERM;
+            const int error = states ? (*states)[i] : EACCES;
             is_full = is_full || error == ENOMEM;
             heard(moves[i], promotes_, error);
             if (error != 0)
@@ -105,6 +111,7 @@ class Direction {
     bool promotes_;
     std::size_t next_ = 0;
     std::set<std::uint64_t> gone_;
+    std::set<std::uint64_t> refused_;
 };
 
 }  // namespace
@@ -116,14 +123,29 @@ MoveReport carry_out(const MoveJob& job, UnitMover& mover, const MoveHeard& hear
     MoveReport report;
     Direction down(job.plan->demotions, job.slow, false);
     Direction up(job.plan->promotions, job.fast, true);
+    // What is demoted beyond the promotions makes the reserve. The rest only makes room for promotions: where
+    // these fail, nothing else has to leave for them.
+    const auto sum = [](const std::vector<Move>& moves) {
+        std::uint64_t pages = 0;
+        for (const Move& move : moves) pages += move.pages;
+        return pages;
+    };
+    const std::uint64_t planned_up = sum(job.plan->promotions);
+    const std::uint64_t planned_down = sum(job.plan->demotions);
+    const std::uint64_t for_reserve = planned_down - std::min(planned_down, planned_up);
     while (may_go_on() && !(down.is_over() && up.is_over())) {
-        const std::uint64_t demoted = down.run(job.batch_pages, job, mover, heard, report);
+        const std::uint64_t tried = down.tried() + up.tried();
+        const std::uint64_t wanted = for_reserve + report.promoted_pages + job.batch_pages;
+        const std::uint64_t due = wanted - std::min(wanted, report.demoted_pages);
+        const std::uint64_t demoted = down.run(std::min(job.batch_pages, due), job, mover, heard, report);
         up.add_room(demoted);
         // What is free beyond the reserve, which the demotions have just made larger.
         const std::uint64_t room = up.room() - std::min(up.room(), job.reserve);
-        const std::uint64_t promoted = up.run(std::min(job.batch_pages, room), job, mover, heard, report);
-        down.add_room(promoted);
-        if (demoted == 0 && promoted == 0) break;
+        down.add_room(up.run(std::min(job.batch_pages, room), job, mover, heard, report));
+        if (down.tried() + up.tried() == tried) break;
+        if (up.is_over() &&
+            for_reserve <= report.demoted_pages - std::min(report.demoted_pages, report.promoted_pages))
+            break;
     }
     return report;
 }

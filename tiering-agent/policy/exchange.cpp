@@ -93,16 +93,26 @@ struct Census {
     Spread spread;
     double touches_fast = 0;
     double touches_slow = 0;
-    std::vector<Ranking> rankings;          // of each space
-    std::vector<std::uint64_t> fast_pages;  // that each space has
-    std::vector<bool> may_rise;             // it has not what it may have
-    std::vector<bool> must_stay;            // it has no more than is its own
+    std::vector<Ranking> rankings;        // of each space
+    std::vector<std::uint64_t> may_fall;  // pages of it that are not its own to keep
+    std::vector<std::uint64_t> may_rise;  // pages that it may still get
 };
 
 bool is_known(const HeatMap::Unit& unit) { return unit.windows >= kLeastWindows; }
 
 bool may_move(const HeatMap::Unit& unit, const Space& space, const MoveLog* log) {
     return is_known(unit) && (log == nullptr || !log->rests(space.id, unit.page));
+}
+
+// Of a space's pages so many at most, the coldest or the warmest.
+void add_some(const Counts& of_space, bool coldest, std::uint64_t most, Counts& to) {
+    for (unsigned step = 0; step < kHeats && most > 0; ++step)
+        for (const std::size_t what : {std::size_t{0}, kChanging, kHuge, kHuge + kChanging}) {
+            const std::size_t kind = (coldest ? step : PageHeat::kMost - step) + what;
+            const std::uint64_t pages = down_to(std::min(of_space[kind], most), unit_of(kind));
+            to[kind] += pages;
+            most -= pages;
+        }
 }
 
 Census take_census(std::span<const Space> spaces, const Pair& tiers, const MoveLog* log) {
@@ -121,13 +131,10 @@ Census take_census(std::span<const Space> spaces, const Pair& tiers, const MoveL
             (is_fast ? census.touches_fast : census.touches_slow) += touches_of_heat(unit.heat.heat());
             if (may_move(unit, space, log)) (is_fast ? fast : slow)[ranking.kind_of(unit)] += unit.pages;
         });
-        census.fast_pages.push_back(fast_pages);
-        census.must_stay.push_back(fast_pages <= space.least_fast && space.least_fast > 0);
-        census.may_rise.push_back(!space.most_fast || fast_pages < *space.most_fast);
-        for (std::size_t kind = 0; kind < kClasses; ++kind) {
-            if (!census.must_stay.back()) census.fast[kind] += fast[kind];
-            if (census.may_rise.back()) census.slow[kind] += slow[kind];
-        }
+        census.may_fall.push_back(rest_of(fast_pages, space.least_fast));
+        census.may_rise.push_back(space.most_fast ? rest_of(*space.most_fast, fast_pages) : UINT64_MAX);
+        add_some(fast, true, census.may_fall.back(), census.fast);
+        add_some(slow, false, census.may_rise.back(), census.slow);
     }
     return census;
 }
@@ -174,38 +181,50 @@ bool is_surely_warmer(std::size_t warm, std::size_t cold, double certainty) {
 
 // The units of the classes that go, as many pages as were taken of each class.
 std::vector<Move> collect(std::span<const Space> spaces, const Census& census, std::uint8_t tier,
-                          const std::vector<bool>& excluded, const Takes& takes, const MoveLog* log) {
+                          const std::vector<std::uint64_t>& allowed, const Takes& takes, const MoveLog* log) {
     std::vector<Move> moves;
     Counts left = takes.taken();
-    for (std::size_t i = 0; i < spaces.size(); ++i) {
-        if (excluded[i] || takes.all() == 0) continue;
+    for (std::size_t i = 0; i < spaces.size() && takes.all() > 0; ++i) {
         const Space& space = spaces[i];
+        std::uint64_t of_space = allowed[i];
         space.heat->for_each([&](const HeatMap::Unit& unit) {
-            if (unit.heat.tier() != tier || !may_move(unit, space, log)) return;
+            if (unit.heat.tier() != tier || unit.pages > of_space || !may_move(unit, space, log)) return;
             const std::size_t kind = census.rankings[i].kind_of(unit);
             if (left[kind] == 0) return;
             left[kind] -= std::min<std::uint64_t>(left[kind], unit.pages);
+            of_space -= unit.pages;
             moves.push_back({space.id, unit.page, unit.pages, static_cast<std::uint8_t>(heat_of(kind))});
         });
     }
     return moves;
 }
 
+std::uint64_t fast_pages_of(const Space& space, const Pair& tiers) {
+    std::uint64_t pages = 0;
+    space.heat->for_each(
+        [&](const HeatMap::Unit& unit) { pages += unit.heat.tier() == tiers.fast ? unit.pages : 0; });
+    return pages;
+}
+
 // Coldest of a space that has more of the faster tier than it may.
-void add_excess(const Space& space, const Ranking& ranking, std::uint64_t excess, const Pair& tiers,
-                std::vector<Move>& demotions) {
+std::vector<Move> excess_of(const Space& space, std::uint64_t excess, std::uint64_t most, const MoveLog* log,
+                            const Pair& tiers) {
+    const Ranking ranking(space);
     std::vector<Move> own;
     space.heat->for_each([&](const HeatMap::Unit& unit) {
-        if (unit.heat.tier() == tiers.fast)
+        if (unit.heat.tier() == tiers.fast && may_move(unit, space, log))
             own.push_back(
                 {space.id, unit.page, unit.pages, static_cast<std::uint8_t>(heat_of(ranking.kind_of(unit)))});
     });
     std::ranges::stable_sort(own, {}, &Move::heat);
+    std::vector<Move> moves;
     for (const Move& move : own) {
-        if (excess == 0) return;
+        if (excess == 0 || move.pages > most) break;
         excess -= std::min<std::uint64_t>(excess, move.pages);
-        demotions.push_back(move);
+        most -= move.pages;
+        moves.push_back(move);
     }
+    return moves;
 }
 
 std::uint64_t pages_of(const std::vector<Move>& moves) {
@@ -290,30 +309,71 @@ class Exchange {
     std::uint64_t room_ = 0;  // beyond the reserve
 };
 
+struct Part {
+    ExchangePlan plan;
+    double touches_fast = 0;
+    double touches_slow = 0;
+};
+
+// Of spaces that exchange with each other.
+Part plan_part(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
+               const MoveLog* log) {
+    const Census census = take_census(spaces, tiers, log);
+    Part part{.plan = {}, .touches_fast = census.touches_fast, .touches_slow = census.touches_slow};
+    part.plan.is_even = census.spread.is_even();
+    Exchange decided(census, tiers, options);
+    decided.make_reserve();
+    // Where nothing tells pages apart yet, the ones to have first would be any.
+    if (!part.plan.is_even || census.spread.is_well_known()) decided.fill();
+    if (!part.plan.is_even) decided.exchange();
+    part.plan.demotions = collect(spaces, census, tiers.fast, census.may_fall, decided.down, log);
+    part.plan.promotions = collect(spaces, census, tiers.slow, census.may_rise, decided.up, log);
+    return part;
+}
+
+// A space that has all that it may have exchanges with itself; what is too much goes first.
+Part plan_capped(Space space, std::uint64_t fast_pages, const Pair& tiers, const ExchangeOptions& options,
+                 const MoveLog* log) {
+    const std::uint64_t excess = rest_of(fast_pages, *space.most_fast);
+    space.most_fast.reset();
+    const Pair alone{
+        .fast = tiers.fast, .slow = tiers.slow, .fast_free = 0, .slow_free = tiers.slow_free, .reserve = 0};
+    Part part = plan_part(std::span(&space, 1), alone, options, log);
+    if (excess == 0) return part;
+    part.plan.promotions.clear();
+    part.plan.demotions = excess_of(space, excess, std::min(options.most_pages, tiers.slow_free), log, tiers);
+    return part;
+}
+
+void append(std::vector<Move>& to, const std::vector<Move>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+}
+
 }  // namespace
 
 ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
                            const MoveLog* log) {
-    const Census census = take_census(spaces, tiers, log);
+    std::vector<Space> others;
+    std::vector<Part> parts;
+    for (const Space& space : spaces) {
+        const std::uint64_t fast_pages = space.most_fast ? fast_pages_of(space, tiers) : 0;
+        if (space.most_fast && fast_pages >= *space.most_fast)
+            parts.push_back(plan_capped(space, fast_pages, tiers, options, log));
+        else
+            others.push_back(space);
+    }
+    if (!others.empty() || parts.empty()) parts.push_back(plan_part(others, tiers, options, log));
+
     ExchangePlan plan;
-    plan.is_even = census.spread.is_even();
-    const double touches = census.touches_fast + census.touches_slow;
-    if (touches > 0) plan.hit_before = census.touches_fast / touches;
-
-    Exchange decided(census, tiers, options);
-    decided.make_reserve();
-    // Where nothing tells pages apart yet, the ones to have first would be any.
-    if (!plan.is_even || census.spread.is_well_known()) decided.fill();
-    if (!plan.is_even) decided.exchange();
-
-    plan.demotions = collect(spaces, census, tiers.fast, census.must_stay, decided.down, log);
-    std::vector<bool> full;
-    for (const bool rises : census.may_rise) full.push_back(!rises);
-    plan.promotions = collect(spaces, census, tiers.slow, full, decided.up, log);
-    for (std::size_t i = 0; i < spaces.size(); ++i)
-        if (spaces[i].most_fast && census.fast_pages[i] > *spaces[i].most_fast)
-            add_excess(spaces[i], census.rankings[i], census.fast_pages[i] - *spaces[i].most_fast, tiers,
-                       plan.demotions);
+    plan.is_even = std::ranges::all_of(parts, [](const Part& part) { return part.plan.is_even; });
+    double touches_fast = 0;
+    double touches = 0;
+    for (const Part& part : parts) {
+        append(plan.demotions, part.plan.demotions);
+        append(plan.promotions, part.plan.promotions);
+        touches_fast += part.touches_fast;
+        touches += part.touches_fast + part.touches_slow;
+    }
     std::ranges::stable_sort(plan.demotions, {}, &Move::heat);
     std::ranges::stable_sort(plan.promotions, std::ranges::greater{}, &Move::heat);
     plan.demoted_pages = pages_of(plan.demotions);
@@ -321,7 +381,10 @@ ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, con
     double gained = 0;
     for (const Move& move : plan.promotions) gained += touches_of_heat(move.heat);
     for (const Move& move : plan.demotions) gained -= touches_of_heat(move.heat);
-    plan.hit_after = touches > 0 ? std::clamp(plan.hit_before + gained / touches, 0.0, 1.0) : 1;
+    if (touches > 0) {
+        plan.hit_before = touches_fast / touches;
+        plan.hit_after = std::clamp(plan.hit_before + gained / touches, 0.0, 1.0);
+    }
     return plan;
 }
 

@@ -121,7 +121,28 @@ TEST(Mover, AProcessThatEndedOrMayNotBeMovedHoldsNobodyUp) {
     nodes.gone.clear();
     nodes.forbidden = {100};
     const MoveReport forbidden = carry_out(job_of(plan, nodes), nodes, heard.listener(), kGoOn);
-    EXPECT_EQ(forbidden.failed_pages.at(EPERM), 40U);
+    EXPECT_EQ(forbidden.failed_pages.at(EACCES), 40U);
+}
+
+TEST(Mover, NobodyLeavesForPagesThatCannotCome) {
+    FakeNodes nodes;
+    nodes.forbidden = {200};
+    ExchangePlan plan = plan_of(1'000, 0);
+    plan.promotions = plan_of(0, 1'000, 2).promotions;
+    Heard heard;
+    const MoveReport report = carry_out(job_of(plan, nodes), nodes, heard.listener(), kGoOn);
+    EXPECT_LE(report.demoted_pages, 50U) << "one batch, before it was known";
+    EXPECT_EQ(report.failed_pages.at(EACCES), 1'000U) << "all are told, so that they rest";
+}
+
+TEST(Mover, AFailingBatchIsNotTheEndOfTheOthers) {
+    FakeNodes nodes;
+    for (std::uint64_t page = 5'000; page < 5'050; ++page) nodes.busy.insert(page);
+    const ExchangePlan plan = plan_of(200, 200);
+    Heard heard;
+    const MoveReport report = carry_out(job_of(plan, nodes), nodes, heard.listener(), kGoOn);
+    EXPECT_EQ(report.promoted_pages, 150U);
+    EXPECT_LE(report.demoted_pages, 200U);
 }
 
 TEST(Mover, StopsBetweenBatches) {

@@ -126,13 +126,28 @@ TEST(Exchange, AShareOfTheFasterTierIsALimitBothWays) {
     const HeatMap hot = map_of({{20, kFast, 1}, {80, kSlow, 1}});
     std::vector<Space> spaces{{.id = 1, .heat = &cold, .least_fast = 80}, {.id = 2, .heat = &hot}};
     EXPECT_TRUE(plan_exchange(spaces, {.slow_free = 1'000}, {}).is_empty()) << "it keeps what is its own";
+    spaces = {{.id = 1, .heat = &cold, .least_fast = 70}, {.id = 2, .heat = &hot}};
+    EXPECT_EQ(plan_exchange(spaces, {.slow_free = 1'000}, {}).demoted_pages, 10U) << "and no more than that";
     spaces = {{.id = 1, .heat = &cold}, {.id = 2, .heat = &hot, .most_fast = 20}};
     EXPECT_EQ(plan_exchange(spaces, {.slow_free = 1'000}, {}).promoted_pages, 0U)
         << "it has what it may have";
+    spaces = {{.id = 1, .heat = &cold}, {.id = 2, .heat = &hot, .most_fast = 30}};
+    EXPECT_EQ(plan_exchange(spaces, {.fast_free = 500, .slow_free = 1'000}, {}).promoted_pages, 10U)
+        << "no more than it may have, however much is free";
     spaces = {{.id = 2, .heat = &hot, .most_fast = 15}};
     const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 1'000}, {});
     EXPECT_EQ(plan.demoted_pages, 5U) << "it has more than it may have";
     EXPECT_EQ(plan.promoted_pages, 0U);
+}
+
+TEST(Exchange, WhoHasAllThatItMayHaveExchangesWithItself) {
+    const HeatMap map = map_of({{50, kFast, 0}, {40, kSlow, 1}, {100, kSlow, 0}});
+    const HeatMap other = map_of({{90, kFast, 0}});
+    const std::vector<Space> spaces{{.id = 1, .heat = &map, .most_fast = 50}, {.id = 2, .heat = &other}};
+    const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 1'000}, {});
+    EXPECT_EQ(plan.promoted_pages, 40U);
+    EXPECT_EQ(plan.demoted_pages, 40U);
+    for (const Move& move : plan.demotions) EXPECT_EQ(move.space, 1U);
 }
 
 TEST(MoveLog, CountsWhatWasUndoneWithinAMinuteAsWasted) {

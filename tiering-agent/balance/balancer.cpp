@@ -76,7 +76,7 @@ void Balancer::round(const std::stop_token& stop) {
         .touched_slow_pages = look.touched_slow_pages,
         .fast_pages = fast_pages + (tiers_.tiers.empty() ? 0 : pages(tiers_.tiers.front().free)),
         .moved_pages = moved,
-        .is_even = last_plan_ && last_plan_->is_even,
+        .is_even = is_even_,
         .cost = cost,
         .disturbance = std::chrono::duration_cast<microseconds>(faults_ * parts_.tracker.touch_cost())};
     pace_.note(round);
@@ -136,8 +136,7 @@ void Balancer::refresh_watches() {
     for (std::size_t i = 0; i < processes->size(); ++i) {
         const Membership& member = memberships_[i];
         if (!member.target || (*processes)[i].rss < options_.least_rss) continue;
-        const auto mode = std::min(options_.config.mode, options_.config.targets[*member.target].mode);
-        if (mode == TieringMode::kOff) continue;
+        if (mode_of(*member.target) == TieringMode::kOff) continue;
         wanted.insert(member.process);
         const auto known = space_of_.find(member.process);
         if (known != space_of_.end()) {
@@ -152,12 +151,11 @@ void Balancer::refresh_watches() {
         log::debug("process is watched",
                    {{"pid", member.process.pid}, {"target", options_.config.targets[*member.target].name}});
     }
-    std::erase_if(watches_, [&](const auto& one) {
-        if (wanted.contains(one.second.process())) return false;
-        log_.forget(one.first);
-        space_of_.erase(one.second.process());
-        return true;
-    });
+    std::vector<std::uint64_t> unwanted;
+    for (const auto& [space, watch] : watches_)
+        if (!wanted.contains(watch.process())) unwanted.push_back(space);
+    for (const std::uint64_t space : unwanted)
+        drop(space, {ErrorCode::kNotFound, "it has ended, or is to be watched no longer"});
 }
 
 void Balancer::drop(std::uint64_t space, const Error& why) {
@@ -207,8 +205,8 @@ bool Balancer::is_due(const Watch& watch) const {
     return !watch.is_idle() || (rounds_ + watch.space()) % kIdleWindows == 0;
 }
 
-TieringMode Balancer::mode_of(const Watch& watch) const {
-    return std::min(options_.config.mode, options_.config.targets[watch.target()].mode);
+TieringMode Balancer::mode_of(std::size_t target) const {
+    return std::min(options_.config.mode, options_.config.targets[target].mode);
 }
 
 // A target with a rate limit may move what it did not in the last second, half of it in each direction.
@@ -245,12 +243,12 @@ bool Balancer::takes_part(const TieringTarget& target, std::uint8_t fast) const 
 std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
     // Shares of a target are divided between its processes by what they have.
     std::map<std::size_t, std::uint64_t> pages_of_target;
-    const auto pages_of = [](const Watch& watch) {
+    const auto present_pages = [](const Watch& watch) {
         std::uint64_t sum = 0;
         for (const std::uint64_t count : watch.pages_by_tier()) sum += count;
         return sum;
     };
-    for (const auto& [space, watch] : watches_) pages_of_target[watch.target()] += pages_of(watch);
+    for (const auto& [space, watch] : watches_) pages_of_target[watch.target()] += present_pages(watch);
     const Bytes capacity = tiers_.tiers.empty() ? Bytes{} : tiers_.tiers.front().capacity;
     std::vector<Space> result;
     for (const auto& [space, watch] : watches_) {
@@ -258,9 +256,10 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
         if (!takes_part(target, fast)) continue;
         // Who is only observed beside others makes no room for them; where nothing is moved at all, the plan
         // is for everybody to see.
-        if (options_.config.mode == TieringMode::kMove && mode_of(watch) != TieringMode::kMove) continue;
-        const double share =
-            double(pages_of(watch)) / double(std::max<std::uint64_t>(pages_of_target[watch.target()], 1));
+        if (options_.config.mode == TieringMode::kMove && mode_of(watch.target()) != TieringMode::kMove)
+            continue;
+        const double share = double(present_pages(watch)) /
+                             double(std::max<std::uint64_t>(pages_of_target[watch.target()], 1));
         const auto part_of = [&](const FastShare& limit) {
             return static_cast<std::uint64_t>(double(pages(limit.of(capacity))) * share);
         };
@@ -301,19 +300,14 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
                 result.push_back({node, found->second});
         return result;
     };
-    const auto sum = [](const std::vector<NodeRoom>& of) {
-        std::uint64_t free = 0;
-        for (const NodeRoom& room : of) free += room.free_pages;
-        return free;
-    };
     MoveJob job;
     job.fast = rooms(fast);
     job.slow = rooms(fast + 1U);
     job.reserve = static_cast<std::uint64_t>(double(pages(tiers_.tiers[fast].capacity)) * options_.reserve);
     const Pair pair{.fast = fast,
                     .slow = static_cast<std::uint8_t>(fast + 1),
-                    .fast_free = sum(job.fast),
-                    .slow_free = sum(job.slow),
+                    .fast_free = free_pages(job.fast),
+                    .slow_free = free_pages(job.slow),
                     .reserve = job.reserve};
     ExchangeOptions options;
     constexpr std::uint64_t kMostPages = 1 << 18;  // 1 GiB: more than can be moved before the next plan
@@ -321,21 +315,23 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     // The more of what was moved had to go back, the surer it has to be.
     options.certainty *= 1 + 4 * log_.wasted_share();
     const std::vector<Space> taking_part = spaces(fast);
-    const ExchangePlan plan = plan_exchange(taking_part, pair, options, &log_);
-    if (fast == 0) last_plan_ = plan;
+    ExchangePlan plan = plan_exchange(taking_part, pair, options, &log_);
+    if (fast == 0) {
+        hit_ = plan.hit_before;
+        is_even_ = plan.is_even;
+    }
     if (plan.is_empty()) return 0;
 
-    ExchangePlan allowed = plan;
     const auto may_not = [&](const Move& move) {
-        return mode_of(watches_.at(move.space)) != TieringMode::kMove;
+        return mode_of(watches_.at(move.space).target()) != TieringMode::kMove;
     };
     refill_rates(now);
     const auto over = [&](std::vector<double>& left) {
         return [&](const Move& move) { return may_not(move) || !spend(move, left); };
     };
-    std::erase_if(allowed.promotions, over(up_left_));
-    std::erase_if(allowed.demotions, over(down_left_));
-    job.plan = &allowed;
+    std::erase_if(plan.promotions, over(up_left_));
+    std::erase_if(plan.demotions, over(down_left_));
+    job.plan = &plan;
     for (const auto& [space, watch] : watches_) job.pid_of_space[space] = watch.process().pid;
     const auto deadline = now + options_.longest_move;
     const microseconds planned = processor_time();
@@ -388,10 +384,8 @@ void Balancer::publish(const Pace::Round& round) {
     status_.window = pace_.window();
     status_.rest = pace_.rest();
     status_.wasted_pages = log_.wasted_pages();
-    if (last_plan_) {
-        status_.hit = last_plan_->hit_before;
-        status_.is_even = last_plan_->is_even;
-    }
+    status_.hit = hit_;
+    status_.is_even = is_even_;
     status_.heat_bytes = 0;
     for (auto& target : status_.targets) {
         target.processes = 0;

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -81,7 +80,6 @@ class Balancer {
     void set_leaving(std::set<int> nodes);
 
     [[nodiscard]] BalanceStatus status() const;
-    [[nodiscard]] std::chrono::milliseconds rest() const { return pace_.rest(); }
 
   private:
     using Time = std::chrono::steady_clock::time_point;
@@ -100,7 +98,7 @@ class Balancer {
     [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
     void publish(const Pace::Round& round);
     void drop(std::uint64_t space, const Error& why);
-    [[nodiscard]] TieringMode mode_of(const Watch& watch) const;
+    [[nodiscard]] TieringMode mode_of(std::size_t target) const;
     // Those whose turn it is: idle processes are looked at in one window of kIdleWindows.
     [[nodiscard]] bool is_due(const Watch& watch) const;
 
@@ -122,7 +120,8 @@ class Balancer {
     std::vector<double> down_left_;
     Time rates_filled_{};
     std::chrono::microseconds moving_{0};
-    std::optional<ExchangePlan> last_plan_;  // between the two fastest tiers
+    double hit_ = 1;  // of the last plan between the two fastest tiers, as the next
+    bool is_even_ = false;
 
     mutable std::mutex mutex_;
     BalanceStatus status_;  // of `mutex_`, as the next

@@ -43,7 +43,6 @@ class Watch {
     [[nodiscard]] bool is_idle() const { return is_idle_; }
     [[nodiscard]] const HeatMap& heat() const { return heat_; }
     [[nodiscard]] HeatMap& heat() { return heat_; }
-    [[nodiscard]] const std::vector<VirtualRange>& ranges() const { return ranges_; }
 
     // Of the last look, by tier.
     [[nodiscard]] const std::vector<std::uint64_t>& pages_by_tier() const { return pages_by_tier_; }

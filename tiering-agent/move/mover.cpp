@@ -36,11 +36,7 @@ class Direction {
         : moves_(moves), rooms_(std::move(rooms)), promotes_(promotes) {}
 
     [[nodiscard]] bool is_over() const { return next_ >= moves_.size(); }
-    [[nodiscard]] std::uint64_t room() const {
-        std::uint64_t pages = 0;
-        for (const NodeRoom& room : rooms_) pages += room.free_pages;
-        return pages;
-    }
+    [[nodiscard]] std::uint64_t room() const { return free_pages(rooms_); }
     [[nodiscard]] std::size_t tried() const { return next_; }
     void add_room(std::uint64_t pages) {
         if (!rooms_.empty()) rooms_.front().free_pages += pages;
@@ -116,6 +112,12 @@ class Direction {
 
 }  // namespace
 
+std::uint64_t free_pages(const std::vector<NodeRoom>& rooms) {
+    std::uint64_t pages = 0;
+    for (const NodeRoom& room : rooms) pages += room.free_pages;
+    return pages;
+}
+
 std::unique_ptr<UnitMover> make_unit_mover() { return std::make_unique<SystemUnitMover>(); }
 
 MoveReport carry_out(const MoveJob& job, UnitMover& mover, const MoveHeard& heard,
@@ -125,13 +127,8 @@ MoveReport carry_out(const MoveJob& job, UnitMover& mover, const MoveHeard& hear
     Direction up(job.plan->promotions, job.fast, true);
     // What is demoted beyond the promotions makes the reserve. The rest only makes room for promotions: where
     // these fail, nothing else has to leave for them.
-    const auto sum = [](const std::vector<Move>& moves) {
-        std::uint64_t pages = 0;
-        for (const Move& move : moves) pages += move.pages;
-        return pages;
-    };
-    const std::uint64_t planned_up = sum(job.plan->promotions);
-    const std::uint64_t planned_down = sum(job.plan->demotions);
+    const std::uint64_t planned_up = pages_of(job.plan->promotions);
+    const std::uint64_t planned_down = pages_of(job.plan->demotions);
     const std::uint64_t for_reserve = planned_down - std::min(planned_down, planned_up);
     while (may_go_on() && !(down.is_over() && up.is_over())) {
         const std::uint64_t tried = down.tried() + up.tried();

@@ -31,6 +31,9 @@ struct NodeRoom {
     std::uint64_t free_pages = 0;
 };
 
+// Of all of them together.
+std::uint64_t free_pages(const std::vector<NodeRoom>& rooms);
+
 struct MoveJob {
     const ExchangePlan* plan = nullptr;
     std::map<std::uint64_t, int> pid_of_space{};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 namespace memtide::agent {
 namespace {
@@ -227,12 +226,6 @@ std::vector<Move> excess_of(const Space& space, std::uint64_t excess, std::uint6
     return moves;
 }
 
-std::uint64_t pages_of(const std::vector<Move>& moves) {
-    std::uint64_t pages = 0;
-    for (const Move& move : moves) pages += move.pages;
-    return pages;
-}
-
 // Decides how much of each class goes: makes the reserve, fills what is free beyond it, and exchanges what is
 // surely warmer for what is colder.
 class Exchange {
@@ -350,6 +343,12 @@ void append(std::vector<Move>& to, const std::vector<Move>& more) {
 }
 
 }  // namespace
+
+std::uint64_t pages_of(const std::vector<Move>& moves) {
+    std::uint64_t pages = 0;
+    for (const Move& move : moves) pages += move.pages;
+    return pages;
+}
 
 ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
                            const MoveLog* log) {

@@ -46,6 +46,9 @@ struct Move {
     std::uint8_t heat = 0;
 };
 
+// Of 4 KiB, all together.
+std::uint64_t pages_of(const std::vector<Move>& moves);
+
 struct ExchangePlan {
     // Coldest first, and hottest first. Room for a promotion is made by the demotions before it: whoever
     // carries it out keeps the two in step.

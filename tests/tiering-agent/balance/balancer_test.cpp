@@ -2,6 +2,7 @@
 #include "tiering-agent/balance/balancer.h"
 
 #include <cerrno>
+#include <optional>
 #include <set>
 
 #include <gmock/gmock.h>

@@ -62,27 +62,30 @@ void Balancer::round(const std::stop_token& stop) {
         refresh_at_ = now + options_.refresh_every;
     }
     begin_window();
-    sleep_for(pace_.window(), stop);
+    sleep_for(parts_.tracker.duration(pace_.window()), stop);
     if (stop.stop_requested()) return;
     const Look look = end_window();
     moving_ = {};
     const std::uint64_t moved = exchange_all(stop);
-    const microseconds cost = processor_time() - before - moving_;
+    const microseconds kernel_time = parts_.tracker.take_kernel_time();
+    const microseconds cost = processor_time() - before - moving_ + kernel_time;
     std::uint64_t fast_pages = 0;
     for (const auto& [space, watch] : watches_)
         if (!watch.pages_by_tier().empty()) fast_pages += watch.pages_by_tier()[0];
     const Pace::Round round{
+        .present_pages = look.present_pages,
         .touched_pages = look.touched_pages,
         .touched_slow_pages = look.touched_slow_pages,
         .fast_pages = fast_pages + (tiers_.tiers.empty() ? 0 : pages(tiers_.tiers.front().free)),
         .moved_pages = moved,
         .is_even = is_even_,
         .cost = cost,
+        .blur = parts_.tracker.is_sharp() ? microseconds(0) : cost,
         .disturbance = std::chrono::duration_cast<microseconds>(faults_ * parts_.tracker.touch_cost())};
     pace_.note(round);
     publish(round);
     const std::lock_guard lock(mutex_);
-    status_.processor_time += processor_time() - before;
+    status_.processor_time += processor_time() - before + kernel_time;
 }
 
 void Balancer::refresh() {
@@ -180,10 +183,19 @@ void Balancer::begin_window() {
     for_each_due([&](Watch& watch) {
         return watch.refresh(parts_.files, options_.config.targets[watch.target()], steady_clock::now());
     });
+    // What a second of a change may cost, in parts after the size of each process.
+    const auto budget = std::chrono::duration<double>(options_.pace.processor_share_changing);
     faults_ = 0;
+    std::uint64_t present_pages = 0;
+    for (const auto& [space, watch] : watches_)
+        if (is_due(watch)) present_pages += watch.present_pages();
     for_each_due([&](Watch& watch) {
         faults_ += watch.new_faults(parts_.files);
-        return parts_.tracker.begin(watch.process().pid);
+        // Before the first look it is as large as all of them.
+        const std::uint64_t own = watch.present_pages();
+        const double share = own == 0 ? 1 : double(own) / double(present_pages);
+        return watch.begin(parts_.tracker, pace_.window(),
+                           std::chrono::duration_cast<microseconds>(budget * share));
     });
 }
 
@@ -202,6 +214,9 @@ Look Balancer::end_window() {
 
 bool Balancer::is_due(const Watch& watch) const {
     constexpr std::uint64_t kIdleWindows = 4;
+    // More than can be watched at once take turns.
+    const std::uint64_t turns = (watches_.size() - 1) / parts_.tracker.most_at_once() + 1;
+    if ((rounds_ + watch.space()) % turns != 0) return false;
     return !watch.is_idle() || (rounds_ + watch.space()) % kIdleWindows == 0;
 }
 
@@ -243,12 +258,7 @@ bool Balancer::takes_part(const TieringTarget& target, std::uint8_t fast) const 
 std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
     // Shares of a target are divided between its processes by what they have.
     std::map<std::size_t, std::uint64_t> pages_of_target;
-    const auto present_pages = [](const Watch& watch) {
-        std::uint64_t sum = 0;
-        for (const std::uint64_t count : watch.pages_by_tier()) sum += count;
-        return sum;
-    };
-    for (const auto& [space, watch] : watches_) pages_of_target[watch.target()] += present_pages(watch);
+    for (const auto& [space, watch] : watches_) pages_of_target[watch.target()] += watch.present_pages();
     const Bytes capacity = tiers_.tiers.empty() ? Bytes{} : tiers_.tiers.front().capacity;
     std::vector<Space> result;
     for (const auto& [space, watch] : watches_) {
@@ -258,7 +268,7 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
         // is for everybody to see.
         if (options_.config.mode == TieringMode::kMove && mode_of(watch.target()) != TieringMode::kMove)
             continue;
-        const double share = double(present_pages(watch)) /
+        const double share = double(watch.present_pages()) /
                              double(std::max<std::uint64_t>(pages_of_target[watch.target()], 1));
         const auto part_of = [&](const FastShare& limit) {
             return static_cast<std::uint64_t>(double(pages(limit.of(capacity))) * share);

@@ -1,7 +1,9 @@
 #include "tiering-agent/balance/watch.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <numeric>
 #include <string>
 
 namespace memtide::agent {
@@ -25,6 +27,20 @@ void append(std::vector<VirtualRange>& ranges, VirtualRange range) {
         ranges.back().end = range.end;
     else
         ranges.push_back(range);
+}
+
+// What mappings span without the two largest holes between them: above and below what mmap(2) has given.
+std::uint64_t area_pages_of(const std::vector<Vma>& vmas) {
+    if (vmas.empty()) return 0;
+    std::array<std::uint64_t, 2> holes{};
+    for (std::size_t i = 1; i < vmas.size(); ++i) {
+        const std::uint64_t hole = vmas[i].range.begin - vmas[i - 1].range.end;
+        if (hole > holes[0])
+            holes = {hole, holes[0]};
+        else
+            holes[1] = std::max(holes[1], hole);
+    }
+    return (vmas.back().range.end - vmas.front().range.begin - holes[0] - holes[1]) >> kPageShift;
 }
 
 }  // namespace
@@ -58,16 +74,32 @@ std::uint64_t Watch::new_faults(const Files& files) {
     return stat->minor_faults - std::min(before, stat->minor_faults);
 }
 
+Result<> Watch::begin(Tracker& tracker, std::chrono::milliseconds length,
+                      std::chrono::microseconds budget) const {
+    return tracker.begin(process_.pid, {.length = length,
+                                        .area_pages = area_pages_of(vmas_),
+                                        .mostly_huge = huge_pages_ > present_pages() / 2,
+                                        .budget = budget});
+}
+
+std::uint64_t Watch::present_pages() const {
+    return std::accumulate(pages_by_tier_.begin(), pages_by_tier_.end(), std::uint64_t{0});
+}
+
 Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers) {
     pages_by_tier_.assign(PageHeat::kTiers, 0);
+    huge_pages_ = 0;
     std::uint64_t known_to = 0;
     auto look =
         tracker.look(process_.pid, ranges_, tiers, [&](std::uint64_t page, std::span<const PageSeen> seen) {
             heat_.forget(known_to, page);
             heat_.observe(page, seen);
             known_to = page + seen.size();
-            for (const PageSeen& one : seen)
-                if (one.tier != PageHeat::kNowhere) ++pages_by_tier_[one.tier];
+            for (const PageSeen& one : seen) {
+                if (one.tier == PageHeat::kNowhere) continue;
+                ++pages_by_tier_[one.tier];
+                if (one.huge) ++huge_pages_;
+            }
         });
     if (look) heat_.forget(known_to, std::numeric_limits<std::uint64_t>::max());
     return look;

@@ -28,6 +28,9 @@ class Watch {
     Result<> refresh(const Files& files, const TieringTarget& target, Time now);
     // Page faults of the process since the last call; 0 at the first.
     std::uint64_t new_faults(const Files& files);
+    // Begins a window that is `length` long. `budget` as WindowWish has it.
+    Result<> begin(Tracker& tracker, std::chrono::milliseconds length,
+                   std::chrono::microseconds budget) const;
     // Ends a window: what was touched goes into the heat, and what is not there any more leaves it.
     Result<Look> look(Tracker& tracker, const TierOfNode& tiers);
 
@@ -46,6 +49,7 @@ class Watch {
 
     // Of the last look, by tier.
     [[nodiscard]] const std::vector<std::uint64_t>& pages_by_tier() const { return pages_by_tier_; }
+    [[nodiscard]] std::uint64_t present_pages() const;
 
   private:
     std::uint64_t space_;
@@ -58,6 +62,7 @@ class Watch {
     std::vector<Vma> vmas_;
     std::vector<VirtualRange> ranges_;  // that may be moved
     std::vector<std::uint64_t> pages_by_tier_;
+    std::uint64_t huge_pages_ = 0;  // of 4 KiB, in huge ones
     Time look_at_flags_at_{};
 };
 

@@ -34,12 +34,15 @@ void HeatMap::observe(std::uint64_t page, std::span<const PageSeen> seen) {
 }
 
 void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSeen> seen) {
+    unsigned windows = 0;
     const bool huge = seen.size() == kPagesPerHuge && seen.front().huge && is_there(seen.front());
     if (huge) {
         // What was split before and is one now begins anew.
         if (group.pages) group = Group{};
-        const bool touched = std::ranges::any_of(seen, &PageSeen::touched);
-        group.whole.observe(touched, group.windows, next_random(random_));
+        // Of a page that is known by parts, the one that tells most.
+        const auto most = std::ranges::max_element(seen, {}, &PageSeen::touched);
+        windows = most->windows;
+        observe_unit(group.whole, most->touched, windows, group.windows);
         group.whole.set_tier(seen.front().tier);
     } else {
         if (!group.pages) {
@@ -53,12 +56,23 @@ void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSe
             // A page that came back is a new one.
             if (!is_there(seen[i]) || heat.tier() == PageHeat::kNowhere) heat = PageHeat{};
             if (!is_there(seen[i])) continue;
-            heat.observe(seen[i].touched, group.windows, next_random(random_));
+            windows = std::max<unsigned>(windows, seen[i].windows);
+            observe_unit(heat, seen[i].touched, seen[i].windows, group.windows);
             heat.set_tier(seen[i].tier);
         }
     }
     group.windows = static_cast<std::uint16_t>(
-        std::min<unsigned>(group.windows + 1U, std::numeric_limits<std::uint16_t>::max()));
+        std::min<unsigned>(group.windows + windows, std::numeric_limits<std::uint16_t>::max()));
+}
+
+// In which of the windows it was touched nobody said: in any.
+void HeatMap::observe_unit(PageHeat& heat, unsigned touched, unsigned windows, unsigned windows_before) {
+    for (unsigned left = windows; left > 0; --left) {
+        const std::uint32_t random = next_random(random_);
+        const bool now = left > 1 ? (random >> 8) % left < touched : touched > 0;
+        if (now) --touched;
+        heat.observe(now, windows_before++, left > 1 ? next_random(random_) : random);
+    }
 }
 
 void HeatMap::forget(std::uint64_t first, std::uint64_t end) {

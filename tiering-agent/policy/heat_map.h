@@ -17,8 +17,9 @@ inline constexpr unsigned kPagesPerHuge = 512;
 // What one look at a page tells.
 struct PageSeen {
     std::uint8_t tier = PageHeat::kNowhere;
-    bool touched = false;  // in the window that the look ends
-    bool huge = false;     // a part of a huge page; all 512 of it say so
+    std::uint8_t touched = 0;  // in how many of the windows
+    bool huge = false;         // a part of a huge page; all 512 of it say so
+    std::uint8_t windows = 1;  // that the look ends; 0: it tells only where the page is
 };
 
 // How warm the pages of one address space are. Two bytes a page where pages are small and present, a few a
@@ -70,6 +71,7 @@ class HeatMap {
         std::unique_ptr<Pages> pages;
     };
     void observe_group(Group& group, unsigned first, std::span<const PageSeen> seen);
+    void observe_unit(PageHeat& heat, unsigned touched, unsigned windows, unsigned windows_before);
 
     std::map<std::uint64_t, Group> groups_;  // by page / kPagesPerHuge
     std::uint32_t random_ = 2'463'534'242;   // xorshift; any start but 0 will do

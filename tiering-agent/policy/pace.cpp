@@ -45,14 +45,14 @@ bool Pace::is_surprised(const Round& round) {
 }
 
 void Pace::set_window(const Round& round) {
-    if (round.fast_pages == 0) return;
+    if (round.fast_pages == 0 || round.present_pages == 0) return;
     const double share = double(round.touched_pages) / double(round.fast_pages);
     if (share >= kTooFew && share <= kTooMany) return;
     const double step = share > 0 ? std::clamp(kWanted / share, 1 / kMostStep, kMostStep) : kMostStep;
     const auto next = milliseconds(std::llround(double(window_.count()) * step));
     const auto shortest =
         std::min(options_.longest_window,
-                 std::max(options_.shortest_window, std::chrono::ceil<milliseconds>(round.cost)));
+                 std::max(options_.shortest_window, std::chrono::ceil<milliseconds>(round.blur)));
     const auto before = std::exchange(window_, std::clamp(next, shortest, options_.longest_window));
     if (window_ != before) slow_touches_ = -1;
 }

@@ -14,7 +14,7 @@ class Pace {
   public:
     using milliseconds = std::chrono::milliseconds;
     struct Options {
-        milliseconds shortest_window{1};  // and never shorter than the look that ends it takes
+        milliseconds shortest_window{1};  // and never shorter than its blur
         milliseconds longest_window{2'000};
         // From one window to the next, and while things move. The more windows, the more often chance looks
         // like a change.
@@ -29,12 +29,14 @@ class Pace {
     };
     // What a window and the plan after it came to. Pages of 4 KiB.
     struct Round {
+        std::uint64_t present_pages = 0;  // of what is watched
         std::uint64_t touched_pages = 0;
         std::uint64_t touched_slow_pages = 0;  // of these
         std::uint64_t fast_pages = 0;          // that the faster tier has for what is watched
         std::uint64_t moved_pages = 0;
         bool is_even = false;                      // nothing is to be gained
         std::chrono::microseconds cost{0};         // processor time of the look and the plan
+        std::chrono::microseconds blur{0};         // between the first and the last page that a window begins for
         std::chrono::microseconds disturbance{0};  // of those who are watched, since the last round
     };
 

@@ -87,6 +87,18 @@ std::string_view to_string(TieringMode mode) {
     return "?";
 }
 
+std::string_view to_string(TrackerChoice choice) {
+    switch (choice) {
+        case TrackerChoice::kAuto:
+            return "auto";
+        case TrackerChoice::kDamon:
+            return "damon";
+        case TrackerChoice::kSoftDirty:
+            return "soft-dirty";
+    }
+    return "?";
+}
+
 struct Regex::Compiled {
     regex_t regex{};
     bool is_good = false;

@@ -93,8 +93,17 @@ struct TieringTarget {
     friend bool operator==(const TieringTarget&, const TieringTarget&) = default;
 };
 
+// How touches of pages are seen.
+enum class TrackerChoice {
+    kAuto,       // all ways that work here, the fitting one for each process
+    kDamon,      // the kernel's data access monitor
+    kSoftDirty,  // soft-dirty bits
+};
+std::string_view to_string(TrackerChoice choice);  // "auto", "damon", "soft-dirty"
+
 struct TieringConfig {
     TieringMode mode = TieringMode::kOff;
+    TrackerChoice tracker = TrackerChoice::kAuto;
     // Of one processor: what looking at pages may cost in the long run, and while things change.
     double processor_share = 0.01;
     double processor_share_changing = 0.2;

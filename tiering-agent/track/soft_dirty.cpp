@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tiering-agent/track/page_looker.h"
 #include "tiering-agent/track/page_map.h"
 #include "tiering-agent/track/tracker.h"
 
@@ -13,81 +14,31 @@ namespace {
 
 class SoftDirtyTracker final : public Tracker {
   public:
-    SoftDirtyTracker(Files& files, FrameNodes nodes, std::chrono::nanoseconds touch_cost)
-        : files_(files), nodes_(std::move(nodes)), touch_cost_(touch_cost) {}
+    SoftDirtyTracker(Files& files, PageLooker looker, std::chrono::nanoseconds touch_cost)
+        : files_(files), looker_(std::move(looker)), touch_cost_(touch_cost) {}
 
     [[nodiscard]] std::string_view name() const override { return "soft-dirty"; }
     [[nodiscard]] std::string_view sees() const override { return "writes"; }
-
     [[nodiscard]] std::chrono::nanoseconds touch_cost() const override { return touch_cost_; }
+    Result<> refresh() override { return looker_.refresh(); }
 
-    Result<> refresh() override {
-        auto nodes = FrameNodes::read(files_);
-        if (!nodes) return std::unexpected(nodes.error());
-        nodes_ = *std::move(nodes);
-        return {};
-    }
-
-    Result<> begin(int pid) override {
+    Result<> begin(int pid, const WindowWish&) override {
         constexpr std::string_view kClearSoftDirty = "4";
         return files_.write(fmt::format("proc/{}/clear_refs", pid), kClearSoftDirty);
     }
 
     Result<Look> look(int pid, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
                       const Visit& visit) override {
-        auto map = PageMap::open(files_, pid);
-        if (!map) return std::unexpected(map.error());
-        Look look;
-        for (const VirtualRange range : ranges) {
-            const auto runs = map->populated(range);
-            if (!runs) return std::unexpected(runs.error());
-            for (const PageRun& run : *runs)
-                if (auto done = look_at(*map, run, tiers, visit, look); !done)
-                    return std::unexpected(done.error());
-        }
-        return look;
+        const PageLooker::Ask is_dirty = [](std::uint64_t, PageMapEntry word) {
+            return Touches{.touched = word.is_soft_dirty(), .windows = 1};
+        };
+        return looker_.look(pid, ranges, tiers, is_dirty, visit);
     }
 
   private:
-    // In groups as HeatMap has them.
-    Result<> look_at(PageMap& map, PageRun run, const TierOfNode& tiers, const Visit& visit, Look& look) {
-        for (std::uint64_t page = run.begin; page < run.end;) {
-            const std::uint64_t next = std::min(run.end, (page / kPagesPerHuge + 1) * kPagesPerHuge);
-            const auto words = map.read(page, next - page);
-            if (!words) return std::unexpected(words.error());
-            if (words->empty()) return {};
-            seen_.clear();
-            bool any = false;
-            for (const PageMapEntry word : *words) {
-                seen_.push_back(see(word, run.huge, tiers));
-                any = any || seen_.back().tier != PageHeat::kNowhere;
-                count(seen_.back(), look);
-            }
-            if (any) visit(page, seen_);
-            page += words->size();
-        }
-        return {};
-    }
-
-    [[nodiscard]] PageSeen see(PageMapEntry word, bool huge, const TierOfNode& tiers) const {
-        if (!word.is_present() || word.frame() == 0) return {};
-        const int node = nodes_.node_of(word.frame());
-        if (node < 0 || static_cast<std::size_t>(node) >= tiers.size()) return {};
-        return {.tier = tiers[static_cast<std::size_t>(node)], .touched = word.is_soft_dirty(), .huge = huge};
-    }
-
-    static void count(const PageSeen& seen, Look& look) {
-        if (seen.tier == PageHeat::kNowhere) return;
-        ++look.present_pages;
-        if (!seen.touched) return;
-        ++look.touched_pages;
-        if (seen.tier != 0) ++look.touched_slow_pages;
-    }
-
     Files& files_;
-    FrameNodes nodes_;
+    PageLooker looker_;
     std::chrono::nanoseconds touch_cost_;
-    std::vector<PageSeen> seen_;
 };
 
 // Pages of this process tell: clean when the bits were cleared, dirty when they were written to since, and
@@ -130,9 +81,9 @@ Result<std::chrono::nanoseconds> try_soft_dirty(Files& files) {
 Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files) {
     const auto touch_cost = try_soft_dirty(files);
     if (!touch_cost) return std::unexpected(touch_cost.error());
-    auto nodes = FrameNodes::read(files);
-    if (!nodes) return std::unexpected(nodes.error());
-    return std::make_unique<SoftDirtyTracker>(files, *std::move(nodes), *touch_cost);
+    auto looker = PageLooker::make(files);
+    if (!looker) return std::unexpected(looker.error());
+    return std::make_unique<SoftDirtyTracker>(files, *std::move(looker), *touch_cost);
 }
 
 }  // namespace memtide::agent

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "common/sysfs/files.h"
 #include "tiering-agent/observe/address_space.h"
 #include "tiering-agent/policy/heat_map.h"
+#include "tiering-agent/policy/targets.h"
 
 // Ways to see which pages of another process are touched.
 namespace memtide::agent {
@@ -22,8 +24,16 @@ using TierOfNode = std::vector<std::uint8_t>;
 // What a look came to.
 struct Look {
     std::uint64_t present_pages = 0;
-    std::uint64_t touched_pages = 0;
+    std::uint64_t touched_pages = 0;       // in a window, on the average of the windows that it ends
     std::uint64_t touched_slow_pages = 0;  // of these, not in tier 0
+};
+
+// What a window is to be like for one process.
+struct WindowWish {
+    std::chrono::milliseconds length{};
+    std::uint64_t area_pages = 0;        // what its mappings span, without the largest holes
+    bool mostly_huge = false;            // huge pages have most of its memory
+    std::chrono::microseconds budget{};  // processor time that looking at this process may take at most
 };
 
 // One way. Processes may go away at any time: that is kNotFound. Not thread safe.
@@ -37,12 +47,22 @@ class Tracker {
 
     // What a touch of a page costs its process, the first time in a window, as measured on this machine.
     [[nodiscard]] virtual std::chrono::nanoseconds touch_cost() const = 0;
+    // Of the kernel's threads, for this tracker, since the last call.
+    virtual std::chrono::microseconds take_kernel_time() { return {}; }
+    // Whether a window begins and ends for all pages alike however long a look takes.
+    [[nodiscard]] virtual bool is_sharp() const { return false; }
     // Memory has come or gone.
     virtual Result<> refresh() = 0;
-    // A window begins: what is touched from now on is seen by the next look.
-    virtual Result<> begin(int pid) = 0;
-    // The window ends for these ranges of addresses. `visit` gets what is present, by ascending page number;
-    // what it does not get is not present.
+    // How many processes can be watched in one window.
+    [[nodiscard]] virtual std::size_t most_at_once() const { return std::numeric_limits<std::size_t>::max(); }
+    // How long to wait between begin() and look() for windows of that length.
+    [[nodiscard]] virtual std::chrono::milliseconds duration(std::chrono::milliseconds window) const {
+        return window;
+    }
+    // A window, or several, one after the other, begin: what is touched from now on is seen by the next look.
+    virtual Result<> begin(int pid, const WindowWish& wish) = 0;
+    // They end for these ranges of addresses. `visit` gets what is present, by ascending page number; what it
+    // does not get is not present.
     virtual Result<Look> look(int pid, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
                               const Visit& visit) = 0;
 };
@@ -51,5 +71,16 @@ class Tracker {
 // Each first write to a page in a window costs the process a page fault of about 1 us. Needs root, and
 // CONFIG_MEM_SOFT_DIRTY: kUnavailable where the kernel has none.
 Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files);
+
+// Which pages were read or written, by the kernel's data access monitor
+// (Documentation/admin-guide/mm/damon/usage.rst) and its trace event: accessed bits of single pages as long as
+// the memory that is watched is not large, of one at random in each region beyond. Costs a process nothing but
+// the TLB misses of the pages that it touches. Needs root, CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR, perf events
+// and tracefs; kUnavailable without, or while somebody else uses the monitor. What an agent left behind that
+// was killed is taken over.
+Result<std::unique_ptr<Tracker>> make_damon_tracker(Files& files);
+
+// kUnavailable when there is no such way on this machine, or none at all, and why not.
+Result<std::unique_ptr<Tracker>> make_tracker(Files& files, TrackerChoice choice);
 
 }  // namespace memtide::agent

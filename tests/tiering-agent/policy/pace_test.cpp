@@ -9,11 +9,13 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 Pace::Round round(std::uint64_t touched, std::uint64_t moved = 0) {
-    return {.touched_pages = touched,
+    return {.present_pages = 200'000,
+            .touched_pages = touched,
             .touched_slow_pages = touched / 10,
             .fast_pages = 100'000,
             .moved_pages = moved,
-            .cost = microseconds(20'000)};
+            .cost = microseconds(20'000),
+            .blur = microseconds(20'000)};
 }
 
 TEST(Pace, WindowsTouchAPartOfWhatFits) {

@@ -108,11 +108,13 @@ Simulator::Score Simulator::run(double seconds) {
         pass(look_cost + static_cast<double>(moved) / machine_.copied_per_second);
         cost += look_cost;
         score.moved_pages += moved;
-        pace_.note({.touched_pages = touched_,
+        pace_.note({.present_pages = machine_.fast_pages + machine_.slow_pages,
+                    .touched_pages = touched_,
                     .touched_slow_pages = touched_slow_,
                     .fast_pages = machine_.fast_pages,
                     .moved_pages = moved,
-                    .cost = machine_.look_cost});
+                    .cost = machine_.look_cost,
+                    .blur = machine_.look_cost});
         pass(std::chrono::duration<double>(pace_.rest()).count());
     }
     score.hit = hit();

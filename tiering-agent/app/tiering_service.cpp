@@ -113,7 +113,7 @@ TieringService::~TieringService() = default;
 Result<std::unique_ptr<TieringService>> TieringService::start(boost::asio::any_io_executor executor,
                                                               Files& files, const TieringConfig& config,
                                                               const std::string& socket) {
-    auto tracker = make_tracker(files, config.tracker);
+    auto tracker = make_tracker(files, config);
     if (!tracker) return std::unexpected(std::move(tracker.error()).with_context("tiering"));
     auto impl = std::make_unique<Impl>(std::move(executor), files, *std::move(tracker), config);
     if (auto listening = impl->server.listen("unix:" + socket); !listening)

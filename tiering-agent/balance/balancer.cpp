@@ -49,8 +49,42 @@ Balancer::Balancer(const Parts& parts, BalanceOptions options)
 void Balancer::run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
         round(stop);
-        sleep_for(pace_.rest(), stop);
+        rest(stop);
     }
+}
+
+void Balancer::rest(const std::stop_token& stop) {
+    const auto until = steady_clock::now() + pace_.rest();
+    while (!stop.stop_requested()) {
+        const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
+        Sentinel* const sentinel = parts_.tracker.sentinel();
+        if (sentinel == nullptr || left <= options_.glance_every || pace_.is_changing())
+            return sleep_for(left, stop);
+        sleep_for(options_.glance_every, stop);
+        if (!stop.stop_requested() && glance(*sentinel, stop)) {
+            log::debug("something changes", {});
+            return pace_.wake();
+        }
+    }
+}
+
+// Whether it is time to look.
+bool Balancer::glance(Sentinel& sentinel, const std::stop_token& stop) {
+    constexpr double kPart = 0.5;  // of what looking may cost in the long run
+    constexpr double kMatters = 0.005;
+    std::vector<const Watch*> awake;
+    for (const auto& [space, watch] : watches_)
+        if (!watch.is_idle() && watch.present_pages() > 0) awake.push_back(&watch);
+    const microseconds before = processor_time();
+    const bool is_time = lookout_.is_time(
+        sentinel, awake,
+        {.window = pace_.window(),
+         .budget = std::chrono::duration_cast<microseconds>(options_.glance_every *
+                                                            (kPart * options_.pace.processor_share)),
+         .matters = kMatters * double(fast_pages_),
+         .sleep = [&stop](milliseconds time) { sleep_for(time, stop); }});
+    glances_ += processor_time() - before + parts_.tracker.take_kernel_time();
+    return is_time;
 }
 
 void Balancer::round(const std::stop_token& stop) {
@@ -67,25 +101,26 @@ void Balancer::round(const std::stop_token& stop) {
     const Look look = end_window();
     moving_ = {};
     const std::uint64_t moved = exchange_all(stop);
-    const microseconds kernel_time = parts_.tracker.take_kernel_time();
-    const microseconds cost = processor_time() - before - moving_ + kernel_time;
-    std::uint64_t fast_pages = 0;
+    const microseconds besides = parts_.tracker.take_kernel_time() + std::exchange(glances_, {});
+    const microseconds cost = processor_time() - before - moving_ + besides;
+    fast_pages_ = tiers_.tiers.empty() ? 0 : pages(tiers_.tiers.front().free);
     for (const auto& [space, watch] : watches_)
-        if (!watch.pages_by_tier().empty()) fast_pages += watch.pages_by_tier()[0];
+        if (!watch.pages_by_tier().empty()) fast_pages_ += watch.pages_by_tier()[0];
+    if (moved > 0) lookout_.forget();
     const Pace::Round round{
         .present_pages = look.present_pages,
         .touched_pages = look.touched_pages,
         .touched_slow_pages = look.touched_slow_pages,
-        .fast_pages = fast_pages + (tiers_.tiers.empty() ? 0 : pages(tiers_.tiers.front().free)),
+        .fast_pages = fast_pages_,
         .moved_pages = moved,
         .is_even = is_even_,
         .cost = cost,
-        .blur = parts_.tracker.is_sharp() ? microseconds(0) : cost,
-        .disturbance = std::chrono::duration_cast<microseconds>(faults_ * parts_.tracker.touch_cost())};
+        .blur = parts_.tracker.is_sharp() ? microseconds(0) : cost - besides,
+        .disturbance = disturbance_};
     pace_.note(round);
     publish(round);
     const std::lock_guard lock(mutex_);
-    status_.processor_time += processor_time() - before + kernel_time;
+    status_.processor_time += processor_time() - before + besides;
 }
 
 void Balancer::refresh() {
@@ -148,6 +183,7 @@ void Balancer::refresh_watches() {
             watch.note_processor_time((*processes)[i].cpu_time);
             continue;
         }
+        pace_.wake();  // nothing is known of it
         const std::uint64_t space = next_space_++;
         space_of_.emplace(member.process, space);
         watches_.emplace(space, Watch(space, member.process, *member.target));
@@ -185,17 +221,18 @@ void Balancer::begin_window() {
     });
     // What a second of a change may cost, in parts after the size of each process.
     const auto budget = std::chrono::duration<double>(options_.pace.processor_share_changing);
-    faults_ = 0;
+    disturbance_ = {};
     std::uint64_t present_pages = 0;
     for (const auto& [space, watch] : watches_)
         if (is_due(watch)) present_pages += watch.present_pages();
     for_each_due([&](Watch& watch) {
-        faults_ += watch.new_faults(parts_.files);
+        const microseconds disturbance = watch.disturbance(parts_.files);
+        disturbance_ += disturbance;
         // Before the first look it is as large as all of them.
         const std::uint64_t own = watch.present_pages();
         const double share = own == 0 ? 1 : double(own) / double(present_pages);
         return watch.begin(parts_.tracker, pace_.window(),
-                           std::chrono::duration_cast<microseconds>(budget * share));
+                           std::chrono::duration_cast<microseconds>(budget * share), disturbance);
     });
 }
 

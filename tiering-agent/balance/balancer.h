@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tiering-agent/balance/lookout.h"
 #include "tiering-agent/balance/watch.h"
 #include "tiering-agent/move/mover.h"
 #include "tiering-agent/observe/processes.h"
@@ -27,6 +28,7 @@ struct BalanceOptions {
     int agent_pid = 0;
     Bytes least_rss = mebibytes(8);                  // of a process, to be watched
     std::chrono::milliseconds refresh_every{2'000};  // nodes and processes
+    std::chrono::milliseconds glance_every{2'000};   // while it rests
     std::chrono::milliseconds longest_move{2'000};   // then it is time to look again
     double reserve = 0.01;                           // of the faster tier, for what processes allocate next
 };
@@ -87,6 +89,9 @@ class Balancer {
     void refresh_tiers();
     void refresh_watches();
     void for_each_due(const std::function<Result<>(Watch&)>& visit);
+    // Until the next round; shorter when something begins to change.
+    void rest(const std::stop_token& stop);
+    bool glance(Sentinel& sentinel, const std::stop_token& stop);
     void begin_window();
     Look end_window();
     std::uint64_t exchange_all(const std::stop_token& stop);
@@ -114,12 +119,15 @@ class Balancer {
     std::map<ProcessId, std::uint64_t> space_of_;
     std::uint64_t next_space_ = 1;
     std::uint64_t rounds_ = 0;
-    std::uint64_t faults_ = 0;  // of who was watched, from the window before to this one
+    std::chrono::microseconds disturbance_{0};  // of who was watched, by the window before this one
     Time refresh_at_{};
     std::vector<double> up_left_;  // pages that each target may still move
     std::vector<double> down_left_;
     Time rates_filled_{};
     std::chrono::microseconds moving_{0};
+    Lookout lookout_;
+    std::chrono::microseconds glances_{0};  // processor time of those since the last round
+    std::uint64_t fast_pages_ = 0;          // that the fastest tier has for what is watched
     double hit_ = 1;  // of the last plan between the two fastest tiers, as the next
     bool is_even_ = false;
 

@@ -65,21 +65,31 @@ Result<> Watch::refresh(const Files& files, const TieringTarget& target, Time no
     return {};
 }
 
-std::uint64_t Watch::new_faults(const Files& files) {
+std::chrono::microseconds Watch::disturbance(const Files& files) {
     const auto text = files.read("proc/" + std::to_string(process_.pid) + "/stat");
     const auto stat = text ? parse_stat(*text) : std::nullopt;
-    if (!stat) return 0;
+    if (!stat) return {};
     const std::uint64_t before = faults_.value_or(stat->minor_faults);
     faults_ = stat->minor_faults;
-    return stat->minor_faults - std::min(before, stat->minor_faults);
+    // Each page is touched for the first time once; the other faults are those that it has anyway.
+    const std::uint64_t faults =
+        std::min(stat->minor_faults - std::min(before, stat->minor_faults), present_pages());
+    return std::chrono::duration_cast<std::chrono::microseconds>(faults * touch_cost_);
 }
 
-Result<> Watch::begin(Tracker& tracker, std::chrono::milliseconds length,
-                      std::chrono::microseconds budget) const {
-    return tracker.begin(process_.pid, {.length = length,
-                                        .area_pages = area_pages_of(vmas_),
-                                        .mostly_huge = huge_pages_ > present_pages() / 2,
-                                        .budget = budget});
+Result<> Watch::begin(Tracker& tracker, std::chrono::milliseconds length, std::chrono::microseconds budget,
+                      std::chrono::microseconds disturbance) const {
+    WindowWish wish = this->wish(length, budget);
+    wish.disturbance = disturbance;
+    return tracker.begin(process_.pid, wish);
+}
+
+WindowWish Watch::wish(std::chrono::milliseconds length, std::chrono::microseconds budget) const {
+    return {.length = length,
+            .area_pages = area_pages_of(vmas_),
+            .mostly_huge = huge_pages_ > present_pages() / 2,
+            .budget = budget,
+            .disturbance = {}};
 }
 
 std::uint64_t Watch::present_pages() const {
@@ -101,6 +111,7 @@ Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers) {
                 if (one.huge) ++huge_pages_;
             }
         });
+    if (look) touch_cost_ = look->touch_cost;
     if (look) heat_.forget(known_to, std::numeric_limits<std::uint64_t>::max());
     return look;
 }

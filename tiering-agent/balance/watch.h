@@ -26,11 +26,12 @@ class Watch {
 
     // Reads its mappings again, and their flags and policies where there are new ones or the time has come.
     Result<> refresh(const Files& files, const TieringTarget& target, Time now);
-    // Page faults of the process since the last call; 0 at the first.
-    std::uint64_t new_faults(const Files& files);
+    // What the last window has cost the process: asked once for each, before the next begins.
+    std::chrono::microseconds disturbance(const Files& files);
     // Begins a window that is `length` long. `budget` as WindowWish has it.
-    Result<> begin(Tracker& tracker, std::chrono::milliseconds length,
-                   std::chrono::microseconds budget) const;
+    Result<> begin(Tracker& tracker, std::chrono::milliseconds length, std::chrono::microseconds budget,
+                   std::chrono::microseconds disturbance) const;
+    [[nodiscard]] WindowWish wish(std::chrono::milliseconds length, std::chrono::microseconds budget) const;
     // Ends a window: what was touched goes into the heat, and what is not there any more leaves it.
     Result<Look> look(Tracker& tracker, const TierOfNode& tiers);
 
@@ -63,6 +64,7 @@ class Watch {
     std::vector<VirtualRange> ranges_;  // that may be moved
     std::vector<std::uint64_t> pages_by_tier_;
     std::uint64_t huge_pages_ = 0;  // of 4 KiB, in huge ones
+    std::chrono::nanoseconds touch_cost_{0};
     Time look_at_flags_at_{};
 };
 

@@ -13,7 +13,10 @@ constexpr double kTooFew = 0.1;
 constexpr double kWanted = 0.3;
 constexpr double kTooMany = 0.5;
 constexpr std::chrono::milliseconds kFirstWindow{200};
-constexpr double kMostStep = 2;  // a window grows or shrinks by no more at once
+// A window grows or shrinks by no more at once. One that is much too long costs more, and tells nothing.
+constexpr double kMostGrowth = 2;
+constexpr double kMostShrinking = 8;
+constexpr double kSaturated = 0.9;  // of what is there: nobody knows how much too long it is
 
 constexpr unsigned kMostDoublings = 6;
 
@@ -35,6 +38,7 @@ void Pace::note(const Round& round) {
 // The usual number is an average over some rounds; what a load that stays as it is touches differs from it by
 // little more than its square root.
 bool Pace::is_surprised(const Round& round) {
+    if (round.present_pages == 0) return false;
     constexpr double kDeviations = 5;
     constexpr double kWeight = 0.25;
     const auto touched = double(round.touched_slow_pages);
@@ -48,7 +52,10 @@ void Pace::set_window(const Round& round) {
     if (round.fast_pages == 0 || round.present_pages == 0) return;
     const double share = double(round.touched_pages) / double(round.fast_pages);
     if (share >= kTooFew && share <= kTooMany) return;
-    const double step = share > 0 ? std::clamp(kWanted / share, 1 / kMostStep, kMostStep) : kMostStep;
+    const bool is_saturated = double(round.touched_pages) > kSaturated * double(round.present_pages);
+    const double step = is_saturated ? 1 / kMostShrinking
+                        : share > 0  ? std::clamp(kWanted / share, 1 / kMostShrinking, kMostGrowth)
+                                     : kMostGrowth;
     const auto next = milliseconds(std::llround(double(window_.count()) * step));
     const auto shortest =
         std::min(options_.longest_window,

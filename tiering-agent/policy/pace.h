@@ -20,7 +20,7 @@ class Pace {
         // like a change.
         milliseconds shortest_period{500};
         milliseconds shortest_period_changing{100};
-        milliseconds longest_rest{30'000};
+        milliseconds longest_rest{60'000};
         double processor_share = 0.01;          // of one, in the long run
         double processor_share_changing = 0.2;  // while things move
         // Of the time of who is watched: looking costs them, too.
@@ -29,7 +29,7 @@ class Pace {
     };
     // What a window and the plan after it came to. Pages of 4 KiB.
     struct Round {
-        std::uint64_t present_pages = 0;  // of what is watched
+        std::uint64_t present_pages = 0;  // of what was looked at; 0: the rest of it says nothing
         std::uint64_t touched_pages = 0;
         std::uint64_t touched_slow_pages = 0;  // of these
         std::uint64_t fast_pages = 0;          // that the faster tier has for what is watched
@@ -42,6 +42,8 @@ class Pace {
 
     explicit Pace(const Options& options);
     void note(const Round& round);
+    // Something else has seen that things begin to change.
+    void wake() { quiet_rounds_ = even_rounds_ = 0; }
 
     [[nodiscard]] milliseconds window() const { return window_; }
     [[nodiscard]] milliseconds rest() const { return rest_; }

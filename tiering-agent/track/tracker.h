@@ -14,6 +14,7 @@
 #include "tiering-agent/observe/address_space.h"
 #include "tiering-agent/policy/heat_map.h"
 #include "tiering-agent/policy/targets.h"
+#include "tiering-agent/track/damon_events.h"
 
 // Ways to see which pages of another process are touched.
 namespace memtide::agent {
@@ -26,6 +27,9 @@ struct Look {
     std::uint64_t present_pages = 0;
     std::uint64_t touched_pages = 0;       // in a window, on the average of the windows that it ends
     std::uint64_t touched_slow_pages = 0;  // of these, not in tier 0
+    // What each page costs its process that it touches until the next window begins, as measured on this
+    // machine.
+    std::chrono::nanoseconds touch_cost{};
 };
 
 // What a window is to be like for one process.
@@ -34,6 +38,25 @@ struct WindowWish {
     std::uint64_t area_pages = 0;        // what its mappings span, without the largest holes
     bool mostly_huge = false;            // huge pages have most of its memory
     std::chrono::microseconds budget{};  // processor time that looking at this process may take at most
+    std::chrono::microseconds disturbance{};  // that the window before was for the process
+};
+
+// In how many of so many windows each region was accessed.
+struct Glance {
+    std::vector<DamonRegion> regions;  // by ascending address; none when nothing came of it
+    unsigned windows = 0;
+};
+
+// Tells, seldom exactly and at little cost, what of a process is touched: between the windows of a tracker, to
+// see whether it is time for one. Not thread safe.
+class Sentinel {
+  public:
+    virtual ~Sentinel() = default;
+    // Errors as of Tracker.
+    virtual Result<> glance(int pid, const WindowWish& wish) = 0;
+    // How long to wait before end_glance().
+    [[nodiscard]] virtual std::chrono::milliseconds glance_duration() const = 0;
+    virtual Result<Glance> end_glance(int pid) = 0;
 };
 
 // One way. Processes may go away at any time: that is kNotFound. Not thread safe.
@@ -45,17 +68,17 @@ class Tracker {
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual std::string_view sees() const = 0;  // "writes", "reads and writes"
 
-    // What a touch of a page costs its process, the first time in a window, as measured on this machine.
-    [[nodiscard]] virtual std::chrono::nanoseconds touch_cost() const = 0;
     // Of the kernel's threads, for this tracker, since the last call.
     virtual std::chrono::microseconds take_kernel_time() { return {}; }
+    // Null: it has none.
+    [[nodiscard]] virtual Sentinel* sentinel() { return nullptr; }
     // Whether a window begins and ends for all pages alike however long a look takes.
     [[nodiscard]] virtual bool is_sharp() const { return false; }
     // Memory has come or gone.
     virtual Result<> refresh() = 0;
     // How many processes can be watched in one window.
     [[nodiscard]] virtual std::size_t most_at_once() const { return std::numeric_limits<std::size_t>::max(); }
-    // How long to wait between begin() and look() for windows of that length.
+    // How long to wait between begin() and look() for windows of that length, once begun.
     [[nodiscard]] virtual std::chrono::milliseconds duration(std::chrono::milliseconds window) const {
         return window;
     }
@@ -80,7 +103,12 @@ Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files);
 // was killed is taken over.
 Result<std::unique_ptr<Tracker>> make_damon_tracker(Files& files);
 
-// kUnavailable when there is no such way on this machine, or none at all, and why not.
-Result<std::unique_ptr<Tracker>> make_tracker(Files& files, TrackerChoice choice);
+// Soft-dirty bits for processes of which writes tell enough and are not too dear, the other for the rest.
+// `slowdown` as of TieringConfig.
+std::unique_ptr<Tracker> make_auto_tracker(std::unique_ptr<Tracker> writes, std::unique_ptr<Tracker> accesses,
+                                           double slowdown);
+
+// As the configuration has it. kUnavailable when there is no such way on this machine, or none at all, and why not.
+Result<std::unique_ptr<Tracker>> make_tracker(Files& files, const TieringConfig& config);
 
 }  // namespace memtide::agent

@@ -31,7 +31,6 @@ class FakeMemory final : public Tracker, public UnitMover {
 
     [[nodiscard]] std::string_view name() const override { return "made-up"; }
     [[nodiscard]] std::string_view sees() const override { return "everything"; }
-    [[nodiscard]] std::chrono::nanoseconds touch_cost() const override { return {}; }
     Result<> refresh() override { return {}; }
     Result<> begin(int pid, const WindowWish&) override {
         if (is_gone) return fail(ErrorCode::kNotFound, "it has ended");

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace memtide::agent {
+
+// Which of two ways to look at a process fits it: one that sees writes alone, page by page, and costs the
+// process a page fault for each page that it writes; or one that sees reads as well, costs it nothing, and
+// knows small pages by regions where there are many. The first, as long as writes tell what is touched, and
+// what they cost lets it be asked often enough. Both are tried at the start, and the other one now and then.
+// A pure state machine.
+class WayChoice {
+  public:
+    enum class Way { kWrites, kAccesses };
+    // `slowdown` as of Pace::Options.
+    explicit WayChoice(double slowdown) : slowdown_(slowdown) {}
+
+    // For the next window.
+    [[nodiscard]] Way next() const;
+    // Whether that is only to know what the other way would see.
+    [[nodiscard]] bool is_trial() const { return is_known() && next() != way(); }
+    // Pages that a window saw touched.
+    void note(Way way, std::uint64_t touched_pages);
+    // What a window of the first way cost the process in the end.
+    void note_cost(std::chrono::microseconds disturbance);
+    // Huge pages are few: the second way sees each of them, and can look often.
+    void set_mostly_huge(bool huge) { mostly_huge_ = huge; }
+    // The way that was chosen so far.
+    [[nodiscard]] Way way() const { return mostly_huge_ ? Way::kAccesses : way_; }
+
+  private:
+    struct Tried {
+        unsigned times = 0;
+        double touched = 0;  // average
+    };
+    [[nodiscard]] bool is_known() const;
+    void decide();
+
+    double slowdown_;
+    Tried writes_;
+    Tried accesses_;
+    double cost_us_ = 0;  // average
+    Way way_ = Way::kWrites;
+    bool mostly_huge_ = false;
+    unsigned windows_ = 0;
+};
+
+}  // namespace memtide::agent

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/log/log.h"
+#include "tiering-agent/policy/way_choice.h"
+#include "tiering-agent/track/tracker.h"
+
+namespace memtide::agent {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using Way = WayChoice::Way;
+
+// Soft-dirty bits or DAMON, whichever fits a process.
+class AutoTracker final : public Tracker {
+  public:
+    AutoTracker(std::unique_ptr<Tracker> writes, std::unique_ptr<Tracker> accesses, double slowdown)
+        : writes_(std::move(writes)), accesses_(std::move(accesses)), slowdown_(slowdown) {}
+
+    [[nodiscard]] std::string_view name() const override { return "soft-dirty and damon"; }
+    [[nodiscard]] std::string_view sees() const override { return "reads and writes"; }
+    microseconds take_kernel_time() override { return accesses_->take_kernel_time(); }
+    [[nodiscard]] Sentinel* sentinel() override { return accesses_->sentinel(); }
+    [[nodiscard]] bool is_sharp() const override { return is_sharp_; }
+    Result<> refresh() override {
+        if (auto done = accesses_->refresh(); !done) return done;
+        return writes_->refresh();
+    }
+    [[nodiscard]] std::size_t most_at_once() const override { return accesses_->most_at_once(); }
+    [[nodiscard]] milliseconds duration(milliseconds window) const override {
+        return std::max(accesses_->duration(window), is_sharp_ ? milliseconds(0) : window);
+    }
+
+    Result<> begin(int pid, const WindowWish& wish) override {
+        if (std::exchange(is_new_round_, false)) {
+            ++round_;
+            std::erase_if(choices_, [&](const auto& one) { return one.second.round + kRoundsKept < round_; });
+            is_sharp_ = true;
+        }
+        Choice& choice = choices_.try_emplace(pid, Choice{.way = WayChoice(slowdown_)}).first->second;
+        choice.round = round_;
+        choice.way.set_mostly_huge(wish.mostly_huge);
+        if (choice.looked && choice.now == Way::kWrites) choice.way.note_cost(wish.disturbance);
+        choice.now = choice.way.next();
+        choice.is_trial = choice.way.is_trial();
+        if (choice.now == Way::kAccesses) {
+            auto begun = accesses_->begin(pid, wish);
+            if (begun || begun.error().code == ErrorCode::kNotFound) return begun;
+            log::debug("DAMON cannot be had", {{"pid", pid}, {"error", begun.error()}});
+            choice.now = Way::kWrites;
+            choice.is_trial = false;
+        }
+        is_sharp_ = false;
+        return writes_->begin(pid, wish);
+    }
+
+    Result<Look> look(int pid, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
+                      const Visit& visit) override {
+        is_new_round_ = true;
+        const auto found = choices_.find(pid);
+        if (found == choices_.end()) return fail(ErrorCode::kNotFound, "no window was begun");
+        Choice& choice = found->second;
+        const Way before = choice.way.way();
+        auto look = (choice.now == Way::kWrites ? *writes_ : *accesses_)
+                        .look(pid, ranges, tiers, choice.is_trial ? only_places(visit) : visit);
+        if (!look) return look;
+        choice.looked = true;
+        choice.way.note(choice.now, look->touched_pages);
+        if (choice.way.way() != before)
+            log::info("a process is watched in another way",
+                      {{"pid", pid},
+                       {"by", choice.way.way() == Way::kWrites ? writes_->name() : accesses_->name()}});
+        // What another way sees of it is no news.
+        if (choice.is_trial) look = Look{.touch_cost = look->touch_cost};
+        return look;
+    }
+
+  private:
+    static constexpr std::uint64_t kRoundsKept = 64;
+    struct Choice {
+        WayChoice way;
+        Way now = Way::kWrites;
+        bool is_trial = false;
+        bool looked = false;  // at all
+        std::uint64_t round = 0;  // of the last window
+    };
+
+    // Pages are where they are; how warm they are the trial does not say.
+    Visit only_places(const Visit& visit) {
+        return [this, &visit](std::uint64_t page, std::span<const PageSeen> seen) {
+            seen_.assign(seen.begin(), seen.end());
+            for (PageSeen& one : seen_) one.touched = one.windows = 0;
+            visit(page, seen_);
+        };
+    }
+
+    std::unique_ptr<Tracker> writes_;
+    std::unique_ptr<Tracker> accesses_;
+    double slowdown_;
+    std::map<int, Choice> choices_;  // by pid
+    std::vector<PageSeen> seen_;
+    std::uint64_t round_ = 0;
+    bool is_new_round_ = true;
+    bool is_sharp_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Tracker> make_auto_tracker(std::unique_ptr<Tracker> writes, std::unique_ptr<Tracker> accesses,
+                                           double slowdown) {
+    return std::make_unique<AutoTracker>(std::move(writes), std::move(accesses), slowdown);
+}
+
+Result<std::unique_ptr<Tracker>> make_tracker(Files& files, const TieringConfig& config) {
+    if (config.tracker == TrackerChoice::kDamon) return make_damon_tracker(files);
+    auto writes = make_soft_dirty_tracker(files);
+    if (config.tracker == TrackerChoice::kSoftDirty) return writes;
+    auto accesses = make_damon_tracker(files);
+    if (!writes && !accesses)
+        return fail(ErrorCode::kUnavailable,
+                    fmt::format("there is no way to see which pages are touched: {}; {}", writes.error().message,
+                                accesses.error().message));
+    if (!writes || !accesses)
+        log::warning("pages are watched in one way alone",
+                     {{"without", writes ? "damon" : "soft-dirty"},
+                      {"why", writes ? accesses.error() : writes.error()}});
+    if (!writes) return accesses;
+    if (!accesses) return writes;
+    return make_auto_tracker(*std::move(writes), *std::move(accesses), config.slowdown);
+}
+
+}  // namespace memtide::agent

@@ -76,13 +76,13 @@ bool Balancer::glance(Sentinel& sentinel, const std::stop_token& stop) {
     for (const auto& [space, watch] : watches_)
         if (!watch.is_idle() && watch.present_pages() > 0) awake.push_back(&watch);
     const microseconds before = processor_time();
-    const bool is_time = lookout_.is_time(
-        sentinel, awake,
-        {.window = pace_.window(),
-         .budget = std::chrono::duration_cast<microseconds>(options_.glance_every *
-                                                            (kPart * options_.pace.processor_share)),
-         .matters = kMatters * double(fast_pages_),
-         .sleep = [&stop](milliseconds time) { sleep_for(time, stop); }});
+    const bool is_time =
+        lookout_.is_time(sentinel, awake,
+                         {.window = pace_.window(),
+                          .budget = std::chrono::duration_cast<microseconds>(
+                              options_.glance_every * (kPart * options_.pace.processor_share)),
+                          .matters = kMatters * double(fast_pages_),
+                          .sleep = [&stop](milliseconds time) { sleep_for(time, stop); }});
     glances_ += processor_time() - before + parts_.tracker.take_kernel_time();
     return is_time;
 }
@@ -107,16 +107,15 @@ void Balancer::round(const std::stop_token& stop) {
     for (const auto& [space, watch] : watches_)
         if (!watch.pages_by_tier().empty()) fast_pages_ += watch.pages_by_tier()[0];
     if (moved > 0) lookout_.forget();
-    const Pace::Round round{
-        .present_pages = look.present_pages,
-        .touched_pages = look.touched_pages,
-        .touched_slow_pages = look.touched_slow_pages,
-        .fast_pages = fast_pages_,
-        .moved_pages = moved,
-        .is_even = is_even_,
-        .cost = cost,
-        .blur = parts_.tracker.is_sharp() ? microseconds(0) : cost - besides,
-        .disturbance = disturbance_};
+    const Pace::Round round{.present_pages = look.present_pages,
+                            .touched_pages = look.touched_pages,
+                            .touched_slow_pages = look.touched_slow_pages,
+                            .fast_pages = fast_pages_,
+                            .moved_pages = moved,
+                            .is_even = is_even_,
+                            .cost = cost,
+                            .blur = parts_.tracker.is_sharp() ? microseconds(0) : cost - besides,
+                            .disturbance = disturbance_};
     pace_.note(round);
     publish(round);
     const std::lock_guard lock(mutex_);

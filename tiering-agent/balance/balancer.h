@@ -128,7 +128,7 @@ class Balancer {
     Lookout lookout_;
     std::chrono::microseconds glances_{0};  // processor time of those since the last round
     std::uint64_t fast_pages_ = 0;          // that the fastest tier has for what is watched
-    double hit_ = 1;  // of the last plan between the two fastest tiers, as the next
+    double hit_ = 1;                        // of the last plan between the two fastest tiers, as the next
     bool is_even_ = false;
 
     mutable std::mutex mutex_;

@@ -11,8 +11,8 @@
 
 namespace memtide::agent {
 
-// Glances at processes while the balancer rests, and says when more of the slower tiers is touched than used to
-// be: then it is time to look. Not thread safe.
+// Glances at processes while the balancer rests, and says when more of the slower tiers is touched than used
+// to be: then it is time to look. Not thread safe.
 class Lookout {
   public:
     // At so many processes at once, the largest ones.

@@ -13,10 +13,10 @@ constexpr double kTooFew = 0.1;
 constexpr double kWanted = 0.3;
 constexpr double kTooMany = 0.5;
 constexpr std::chrono::milliseconds kFirstWindow{200};
-// A window grows or shrinks by no more at once. One that is much too long costs more, and tells nothing.
-constexpr double kMostGrowth = 2;
-constexpr double kMostShrinking = 8;
-constexpr double kSaturated = 0.9;  // of what is there: nobody knows how much too long it is
+constexpr double kMostStep = 2;  // a window grows or shrinks by no more at once
+// Unless it touches this share of all that is there: it tells nothing, and nobody knows how much too long it is.
+constexpr double kSaturated = 0.9;
+constexpr double kStepDown = 8;
 
 constexpr unsigned kMostDoublings = 6;
 
@@ -53,9 +53,9 @@ void Pace::set_window(const Round& round) {
     const double share = double(round.touched_pages) / double(round.fast_pages);
     if (share >= kTooFew && share <= kTooMany) return;
     const bool is_saturated = double(round.touched_pages) > kSaturated * double(round.present_pages);
-    const double step = is_saturated ? 1 / kMostShrinking
-                        : share > 0  ? std::clamp(kWanted / share, 1 / kMostShrinking, kMostGrowth)
-                                     : kMostGrowth;
+    const double step = is_saturated ? 1 / kStepDown
+                        : share > 0  ? std::clamp(kWanted / share, 1 / kMostStep, kMostStep)
+                                     : kMostStep;
     const auto next = milliseconds(std::llround(double(window_.count()) * step));
     const auto shortest =
         std::min(options_.longest_window,

@@ -34,9 +34,9 @@ class Pace {
         std::uint64_t touched_slow_pages = 0;  // of these
         std::uint64_t fast_pages = 0;          // that the faster tier has for what is watched
         std::uint64_t moved_pages = 0;
-        bool is_even = false;                      // nothing is to be gained
-        std::chrono::microseconds cost{0};         // processor time of the look and the plan
-        std::chrono::microseconds blur{0};         // between the first and the last page that a window begins for
+        bool is_even = false;               // nothing is to be gained
+        std::chrono::microseconds cost{0};  // processor time of the look and the plan
+        std::chrono::microseconds blur{0};  // between the first and the last page that a window begins for
         std::chrono::microseconds disturbance{0};  // of those who are watched, since the last round
     };
 

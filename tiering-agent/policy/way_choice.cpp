@@ -3,11 +3,11 @@
 namespace memtide::agent {
 namespace {
 
-constexpr unsigned kTries = 2;           // of each at the start
-constexpr unsigned kTrialEvery = 32;     // windows
-constexpr double kWeight = 0.5;          // of the newest
-constexpr double kFewWrites = 0.6;       // of what is touched: then writes do not tell
-constexpr double kMostlyWrites = 0.75;   // then they do again
+constexpr unsigned kTries = 2;                      // of each at the start
+constexpr unsigned kTrialEvery = 32;                // windows
+constexpr double kWeight = 0.5;                     // of the newest
+constexpr double kFewWrites = 0.6;                  // of what is touched: then writes do not tell
+constexpr double kMostlyWrites = 0.75;              // then they do again
 constexpr std::chrono::seconds kLongestPeriod{60};  // from one window of the first way to the next
 
 WayChoice::Way other(WayChoice::Way way) {
@@ -41,8 +41,7 @@ void WayChoice::decide() {
     if (!is_known()) return;
     const double enough = way_ == Way::kWrites ? kFewWrites : kMostlyWrites;
     const bool writes_tell = writes_.touched >= enough * accesses_.touched;
-    const bool is_dear =
-        cost_us_ / slowdown_ > double(std::chrono::microseconds(kLongestPeriod).count());
+    const bool is_dear = cost_us_ / slowdown_ > double(std::chrono::microseconds(kLongestPeriod).count());
     way_ = writes_tell && !is_dear ? Way::kWrites : Way::kAccesses;
 }
 

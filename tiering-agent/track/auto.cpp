@@ -85,7 +85,7 @@ class AutoTracker final : public Tracker {
         WayChoice way;
         Way now = Way::kWrites;
         bool is_trial = false;
-        bool looked = false;  // at all
+        bool looked = false;      // at all
         std::uint64_t round = 0;  // of the last window
     };
 
@@ -122,8 +122,8 @@ Result<std::unique_ptr<Tracker>> make_tracker(Files& files, const TieringConfig&
     auto accesses = make_damon_tracker(files);
     if (!writes && !accesses)
         return fail(ErrorCode::kUnavailable,
-                    fmt::format("there is no way to see which pages are touched: {}; {}", writes.error().message,
-                                accesses.error().message));
+                    fmt::format("there is no way to see which pages are touched: {}; {}",
+                                writes.error().message, accesses.error().message));
     if (!writes || !accesses)
         log::warning("pages are watched in one way alone",
                      {{"without", writes ? "damon" : "soft-dirty"},

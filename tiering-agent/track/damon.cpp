@@ -78,16 +78,16 @@ class DamonTracker final : public Tracker, public Sentinel {
         const auto in_time = [&](nanoseconds time, unsigned passes) {
             return static_cast<std::uint64_t>(double(time.count()) / (monitors_.region_cost() * passes));
         };
-        return std::clamp(std::min(in_time(wish.length, 1), in_time(wish.budget, 2 * windows + 1)), kLeastRegions,
-                          kMostRegions);
+        return std::clamp(std::min(in_time(wish.length, 1), in_time(wish.budget, 2 * windows + 1)),
+                          kLeastRegions, kMostRegions);
     }
 
-    // One for each page or half of a huge one. Where that is too many their borders lie elsewhere each time, so
-    // that in the end what is warm in a large region comes out, and what is not.
+    // One for each page or half of a huge one. Where that is too many their borders lie elsewhere each time,
+    // so that in the end what is warm in a large region comes out, and what is not.
     std::uint64_t regions_for(const WindowWish& wish) {
         constexpr unsigned kJitter = 8;
-        const std::uint64_t wanted =
-            std::max(wish.mostly_huge ? wish.area_pages / kPagesPerRegionOfHuge : wish.area_pages, kLeastRegions);
+        const std::uint64_t wanted = std::max(
+            wish.mostly_huge ? wish.area_pages / kPagesPerRegionOfHuge : wish.area_pages, kLeastRegions);
         const std::uint64_t most = most_regions(wish, kLeastWindows);
         if (most >= wanted) return wanted;
         return std::max(most - most * (begun_++ % kJitter) / (4 * kJitter), kLeastRegions);

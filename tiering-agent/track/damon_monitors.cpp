@@ -22,8 +22,8 @@ constexpr std::string_view kDaemons = "sys/kernel/mm/damon/admin/kdamonds";
 constexpr std::string_view kEvent = "events/damon/damon_aggregated";
 
 constexpr std::size_t kEventBytes = 64;  // of a perf record
-// The interval at which the kernel would look for new mappings: never in a window. By this number the monitors
-// of an agent are told from those of others.
+// The interval at which the kernel would look for new mappings: never in a window. By this number the
+// monitors of an agent are told from those of others.
 constexpr std::string_view kOurMark = "3600000077";
 // That the kernel's thread may take to go over its regions, beside the windows themselves.
 constexpr milliseconds kPatience{2'000};
@@ -79,7 +79,8 @@ Result<> take_all(Files& files) {
     if (const auto stranger = find_stranger(files))
         return fail(ErrorCode::kUnavailable, fmt::format("somebody else uses DAMON (kdamond {})", *stranger));
     if (auto off = turn_off_all(files); !off) return off;
-    if (auto made = files.write(number_of_daemons(), std::to_string(DamonMonitors::kMost)); !made) return made;
+    if (auto made = files.write(number_of_daemons(), std::to_string(DamonMonitors::kMost)); !made)
+        return made;
     for (unsigned i = 0; i < DamonMonitors::kMost; ++i) {
         const std::array<std::pair<std::string, std::string>, 4> settings{
             {{daemon(i, "contexts/nr_contexts"), "1"},
@@ -167,12 +168,13 @@ Result<> DamonMonitors::begin(int pid, const Wish& wish) {
         (void)files_->write(daemon(number, "state"), "off");
         return std::unexpected(ring.error());
     }
-    monitors_.emplace(pid, Monitor{.number = number,
-                                   .thread = static_cast<int>(*thread),
-                                   .wish = wish,
-                                   .ring = *std::move(ring),
-                                   .aggregation = {},
-                                   .deadline = steady_clock::now() + 2 * wish.windows * wish.window + kPatience});
+    monitors_.emplace(pid,
+                      Monitor{.number = number,
+                              .thread = static_cast<int>(*thread),
+                              .wish = wish,
+                              .ring = *std::move(ring),
+                              .aggregation = {},
+                              .deadline = steady_clock::now() + 2 * wish.windows * wish.window + kPatience});
     return {};
 }
 
@@ -218,8 +220,8 @@ void DamonMonitors::collect(Monitor& monitor) const {
     }
 }
 
-// The thread ends with the pass that it is at. Nobody tells how long that takes it but this waiting for it, in
-// which others may have had the processor.
+// The thread ends with the pass that it is at. Nobody tells how long that takes it but this waiting for it,
+// in which others may have had the processor.
 microseconds DamonMonitors::turn_off(const Monitor& monitor) {
     const auto used = files_->read(fmt::format("proc/{}/schedstat", monitor.thread));
     std::int64_t count = 0;

@@ -17,14 +17,14 @@ namespace memtide::agent {
 
 // The kernel's data access monitor (DAMON), through sysfs (Documentation/admin-guide/mm/damon/usage.rst): one
 // kdamond for each process that is watched, on for some windows and off again. All of them are this object's;
-// when the program that has it is killed, a shell turns them off, and the next one takes them over. Not thread
-// safe.
+// when the program that has it is killed, a shell turns them off, and the next one takes them over. Not
+// thread safe.
 class DamonMonitors {
   public:
     static constexpr unsigned kMost = 32;  // at once
 
-    // Needs root. kUnavailable without CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR, perf events or tracefs, or while
-    // somebody else uses the monitor.
+    // Needs root. kUnavailable without CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR, perf events or tracefs, or
+    // while somebody else uses the monitor.
     static Result<DamonMonitors> claim(Files& files);
     ~DamonMonitors();
     DamonMonitors(DamonMonitors&&) noexcept;
@@ -39,8 +39,9 @@ class DamonMonitors {
     Result<> begin(int pid, const Wish& wish);
 
     struct Seen {
-        std::vector<DamonRegion> regions;  // by ascending address; none when it did not come to an end in time
-        unsigned windows = 0;              // that each was checked in
+        std::vector<DamonRegion>
+            regions;           // by ascending address; none when it did not come to an end in time
+        unsigned windows = 0;  // that each was checked in
         std::chrono::microseconds kernel_time{};  // of the kernel's thread
     };
     // Ends what was begun, at once if its windows are over; waits for them else, and a second or two at most

@@ -64,8 +64,7 @@ Result<std::chrono::nanoseconds> try_soft_dirty(Files& files) {
     write_all();
     const int self = ::getpid();
     const std::string clear_refs = fmt::format("proc/{}/clear_refs", self);
-    if (auto cleared = files.write(clear_refs, "4"); !cleared)
-        return std::unexpected(cleared.error());
+    if (auto cleared = files.write(clear_refs, "4"); !cleared) return std::unexpected(cleared.error());
     auto map = PageMap::open(files, self);
     if (!map) return std::unexpected(map.error());
     const auto dirty = [&]() -> Result<std::size_t> {

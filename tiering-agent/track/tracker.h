@@ -35,9 +35,9 @@ struct Look {
 // What a window is to be like for one process.
 struct WindowWish {
     std::chrono::milliseconds length{};
-    std::uint64_t area_pages = 0;        // what its mappings span, without the largest holes
-    bool mostly_huge = false;            // huge pages have most of its memory
-    std::chrono::microseconds budget{};  // processor time that looking at this process may take at most
+    std::uint64_t area_pages = 0;             // what its mappings span, without the largest holes
+    bool mostly_huge = false;                 // huge pages have most of its memory
+    std::chrono::microseconds budget{};       // processor time that looking at this process may take at most
     std::chrono::microseconds disturbance{};  // that the window before was for the process
 };
 
@@ -47,8 +47,8 @@ struct Glance {
     unsigned windows = 0;
 };
 
-// Tells, seldom exactly and at little cost, what of a process is touched: between the windows of a tracker, to
-// see whether it is time for one. Not thread safe.
+// Tells, seldom exactly and at little cost, what of a process is touched: between the windows of a tracker,
+// to see whether it is time for one. Not thread safe.
 class Sentinel {
   public:
     virtual ~Sentinel() = default;
@@ -96,11 +96,11 @@ class Tracker {
 Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files);
 
 // Which pages were read or written, by the kernel's data access monitor
-// (Documentation/admin-guide/mm/damon/usage.rst) and its trace event: accessed bits of single pages as long as
-// the memory that is watched is not large, of one at random in each region beyond. Costs a process nothing but
-// the TLB misses of the pages that it touches. Needs root, CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR, perf events
-// and tracefs; kUnavailable without, or while somebody else uses the monitor. What an agent left behind that
-// was killed is taken over.
+// (Documentation/admin-guide/mm/damon/usage.rst) and its trace event: accessed bits of single pages as long
+// as the memory that is watched is not large, of one at random in each region beyond. Costs a process nothing
+// but the TLB misses of the pages that it touches. Needs root, CONFIG_DAMON_SYSFS, CONFIG_DAMON_VADDR, perf
+// events and tracefs; kUnavailable without, or while somebody else uses the monitor. What an agent left
+// behind that was killed is taken over.
 Result<std::unique_ptr<Tracker>> make_damon_tracker(Files& files);
 
 // Soft-dirty bits for processes of which writes tell enough and are not too dear, the other for the rest.
@@ -108,7 +108,8 @@ Result<std::unique_ptr<Tracker>> make_damon_tracker(Files& files);
 std::unique_ptr<Tracker> make_auto_tracker(std::unique_ptr<Tracker> writes, std::unique_ptr<Tracker> accesses,
                                            double slowdown);
 
-// As the configuration has it. kUnavailable when there is no such way on this machine, or none at all, and why not.
+// As the configuration has it. kUnavailable when there is no such way on this machine, or none at all, and
+// why not.
 Result<std::unique_ptr<Tracker>> make_tracker(Files& files, const TieringConfig& config);
 
 }  // namespace memtide::agent

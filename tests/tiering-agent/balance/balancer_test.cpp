@@ -1,9 +1,12 @@
 // The balancer on a machine that a folder makes up, with pages that a tracker makes up.
 #include "tiering-agent/balance/balancer.h"
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +26,7 @@ constexpr int kPid = 100;
 
 // One process with pages of which the first `fast` are on node 0, and of which some are touched in each
 // window.
-class FakeMemory final : public Tracker, public UnitMover {
+class FakeMemory final : public Tracker, public Sentinel, public UnitMover {
   public:
     explicit FakeMemory(std::size_t fast) : is_fast(kPages, false), is_hot(kPages, false) {
         std::fill_n(is_fast.begin(), fast, true);
@@ -32,6 +35,12 @@ class FakeMemory final : public Tracker, public UnitMover {
     [[nodiscard]] std::string_view name() const override { return "made-up"; }
     [[nodiscard]] std::string_view sees() const override { return "everything"; }
     Result<> refresh() override { return {}; }
+    Sentinel* sentinel() override { return this; }
+    Result<> glance(int, const WindowWish&) override { return {}; }
+    [[nodiscard]] std::chrono::milliseconds glance_duration() const override { return {}; }
+    Result<Glance> end_glance(int) override {
+        return Glance{.regions = {{kFirstPage, kFirstPage + kPages, glance_touches}}, .windows = 4};
+    }
     Result<> begin(int pid, const WindowWish&) override {
         if (is_gone) return fail(ErrorCode::kNotFound, "it has ended");
         begun.insert(pid);
@@ -81,6 +90,7 @@ class FakeMemory final : public Tracker, public UnitMover {
     int looks = 0;
     int error = 0;
     std::size_t moves = 0;
+    std::atomic<std::uint32_t> glance_touches = 0;
 };
 
 class Balance : public testing::Test {
@@ -253,6 +263,29 @@ TEST_F(Balance, NothingGoesToANodeThatLeaves) {
     balancer_->set_leaving({});
     run(10);
     EXPECT_EQ(memory_.hot_and_fast(), 200U);
+}
+
+// It rests for a minute where nothing is to be gained, and is back at once when something begins to change.
+TEST_F(Balance, ARestEndsWhenAGlanceSeesAChange) {
+    options_.glance_every = std::chrono::milliseconds(1);
+    options_.pace.shortest_period = std::chrono::minutes(1);
+    options_.pace.longest_rest = std::chrono::minutes(1);
+    options_.refresh_every = std::chrono::hours(1);  // who is busy stays so
+    memory_.make_hot(0, 0);
+    run(20);
+    ASSERT_GT(balancer_->status().rest, std::chrono::seconds(10));
+    std::jthread thread([this](const std::stop_token& stop) { balancer_->run(stop); });
+    const auto rounds_reach = [this](std::uint64_t rounds) {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (balancer_->status().rounds < rounds && std::chrono::steady_clock::now() < deadline)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return balancer_->status().rounds >= rounds;
+    };
+    ASSERT_TRUE(rounds_reach(21));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for some glances
+    EXPECT_EQ(balancer_->status().rounds, 21U);
+    memory_.glance_touches = 4;
+    EXPECT_TRUE(rounds_reach(22));
 }
 
 TEST_F(Balance, RivalsAreNamed) {

@@ -94,6 +94,47 @@ TEST(HeatMap, APageThatWentAwayAndCameBackIsANewOne) {
     EXPECT_EQ(units_of(map)[0].heat.lasting(), 0U);
 }
 
+// As though they had been looked at one after the other.
+TEST(HeatMap, SeveralWindowsAtOnceAreAsManySingleOnes) {
+    std::mt19937 random(2);
+    HeatMap at_once;
+    HeatMap one_by_one;
+    constexpr unsigned kWindows = 4;
+    for (int look = 0; look < 200; ++look) {
+        std::vector<PageSeen> seen(512, PageSeen{.tier = 1, .windows = kWindows});
+        for (PageSeen& page : seen)
+            page.touched = static_cast<std::uint8_t>(std::binomial_distribution(kWindows, 0.25)(random));
+        at_once.observe(kBase, seen);
+        for (unsigned window = 0; window < kWindows; ++window) {
+            std::vector<PageSeen> single(512, kCold);
+            for (PageSeen& page : single) page.touched = std::bernoulli_distribution(0.25)(random);
+            one_by_one.observe(kBase, single);
+        }
+    }
+    const auto sums = [](const HeatMap& map) {
+        std::pair<double, double> sum{};
+        map.for_each([&](const HeatMap::Unit& unit) {
+            sum.first += unit.heat.lasting() / 512.0;
+            sum.second += unit.heat.recent() / 512.0;
+        });
+        return sum;
+    };
+    EXPECT_NEAR(sums(at_once).first, sums(one_by_one).first, 3);
+    EXPECT_NEAR(sums(at_once).second, sums(one_by_one).second, 8) << "the last window is any of them";
+    EXPECT_EQ(at_once.at(kBase).windows, one_by_one.at(kBase).windows);
+}
+
+TEST(HeatMap, AWindowThatTellsOnlyPlacesLeavesTheHeat) {
+    HeatMap map;
+    const std::vector<PageSeen> hot(512, kHot);
+    for (int i = 0; i < 10; ++i) map.observe(kBase, hot);
+    const auto before = map.at(kBase);
+    map.observe(kBase, std::vector<PageSeen>(512, PageSeen{.tier = 0, .windows = 0}));
+    EXPECT_EQ(map.at(kBase).windows, before.windows);
+    EXPECT_EQ(map.at(kBase).heat.lasting(), before.heat.lasting());
+    EXPECT_EQ(map.at(kBase).heat.tier(), 0);
+}
+
 TEST(HeatMap, TiersFollowMoves) {
     HeatMap map;
     map.observe(kBase, std::vector(8, kHot));

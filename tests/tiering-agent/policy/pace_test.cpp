@@ -71,6 +71,46 @@ TEST(Pace, MoreTouchesOfTheSlowerTierThanUsualAreASurprise) {
     EXPECT_FALSE(pace.is_changing()) << "it is the usual thing now";
 }
 
+// It costs the more the longer it is, and from what is touched nobody knows by how much it is too long.
+TEST(Pace, AWindowInWhichAllIsTouchedShrinksAtOnce) {
+    Pace pace({});
+    for (int i = 0; i < 10; ++i) pace.note(round(0));
+    const auto before = pace.window();
+    pace.note(round(199'000));
+    EXPECT_EQ(pace.window(), before / 8);
+}
+
+TEST(Pace, AWindowThatIsSharpIsAsShortAsItHasToBe) {
+    Pace pace({});
+    Pace::Round all = round(200'000);
+    all.blur = {};
+    for (int i = 0; i < 20; ++i) pace.note(all);
+    EXPECT_EQ(pace.window(), Pace::Options{}.shortest_window);
+}
+
+TEST(Pace, ARoundThatTellsNothingChangesNothing) {
+    Pace pace({});
+    for (int i = 0; i < 30; ++i) pace.note(round(30'000));
+    const auto window = pace.window();
+    Pace::Round trial = round(0);
+    trial.present_pages = trial.touched_slow_pages = 0;
+    pace.note(trial);
+    EXPECT_EQ(pace.window(), window);
+    pace.note(round(30'000));
+    EXPECT_FALSE(pace.is_changing()) << "what is usual is what it was";
+}
+
+TEST(Pace, WokenItLooksMoreOften) {
+    Pace pace({});
+    Pace::Round even = round(30'000);
+    even.is_even = true;
+    for (int i = 0; i < 30; ++i) pace.note(even);
+    pace.wake();
+    EXPECT_TRUE(pace.is_changing());
+    pace.note(even);
+    EXPECT_LT(pace.rest(), milliseconds(500));
+}
+
 TEST(Pace, WithoutAFasterTierNothingIsLearnt) {
     Pace pace({});
     const auto window = pace.window();

@@ -108,7 +108,7 @@ Simulator::Score Simulator::run(double seconds) {
         pass(look_cost + static_cast<double>(moved) / machine_.copied_per_second);
         cost += look_cost;
         score.moved_pages += moved;
-        pace_.note({.present_pages = machine_.fast_pages + machine_.slow_pages,
+        pace_.note({.present_pages = rates_.size() * machine_.unit,
                     .touched_pages = touched_,
                     .touched_slow_pages = touched_slow_,
                     .fast_pages = machine_.fast_pages,

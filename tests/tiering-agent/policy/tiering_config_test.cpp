@@ -1,5 +1,6 @@
 #include "tiering-agent/policy/tiering_config.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -39,6 +40,15 @@ TEST(TieringConfig, ObservesUnlessItIsToldToMove) {
     EXPECT_EQ(read("tiering: {}\n")->mode, TieringMode::kObserve);
     EXPECT_EQ(read("tiering: {}\n")->targets[0].mode, TieringMode::kObserve);
     EXPECT_EQ(read("tiering: {mode: off}\n")->targets[0].mode, TieringMode::kOff);
+}
+
+TEST(TieringConfig, TheWayOfLookingCanBeChosen) {
+    EXPECT_EQ(read("tiering: {}\n")->tracker, TrackerChoice::kAuto);
+    EXPECT_EQ(read("tiering: {tracker: damon}\n")->tracker, TrackerChoice::kDamon);
+    EXPECT_EQ(read("tiering: {tracker: soft-dirty}\n")->tracker, TrackerChoice::kSoftDirty);
+    const auto mistake = read("tiering: {tracker: pebs}\n");
+    ASSERT_FALSE(mistake);
+    EXPECT_THAT(mistake.error().message, testing::HasSubstr("auto, damon, soft-dirty"));
 }
 
 TEST(TieringConfig, ModeOfATargetIsNoMoreThanThatOfTheWhole) {

@@ -1,0 +1,91 @@
+#include "tiering-agent/policy/way_choice.h"
+
+#include <gtest/gtest.h>
+
+namespace memtide::agent {
+namespace {
+
+using Way = WayChoice::Way;
+
+// So many windows, in which each way sees so many pages touched.
+void watch(WayChoice& choice, int windows, std::uint64_t written, std::uint64_t accessed,
+           std::chrono::microseconds cost = {}) {
+    for (int i = 0; i < windows; ++i) {
+        const Way way = choice.next();
+        choice.note(way, way == Way::kWrites ? written : accessed);
+        if (way == Way::kWrites) choice.note_cost(cost);
+    }
+}
+
+TEST(WayChoice, BothAreTriedFirst) {
+    WayChoice choice(0.02);
+    int writes = 0;
+    for (int i = 0; i < 4; ++i) {
+        EXPECT_FALSE(choice.is_trial()) << "until one is chosen, both tell";
+        writes += choice.next() == Way::kWrites ? 1 : 0;
+        choice.note(choice.next(), 100);
+    }
+    EXPECT_EQ(writes, 2);
+}
+
+TEST(WayChoice, WritesAreEnoughForWhoWritesWhatItTouches) {
+    WayChoice choice(0.02);
+    watch(choice, 10, 900, 1'000);
+    EXPECT_EQ(choice.way(), Way::kWrites);
+}
+
+TEST(WayChoice, WhoReadsNeedsTheOther) {
+    WayChoice choice(0.02);
+    watch(choice, 10, 200, 1'000);
+    EXPECT_EQ(choice.way(), Way::kAccesses);
+}
+
+TEST(WayChoice, AProcessThatBeginsToReadIsNoticedByTrials) {
+    WayChoice choice(0.02);
+    watch(choice, 20, 900, 1'000);
+    ASSERT_EQ(choice.way(), Way::kWrites);
+    int trials = 0;
+    for (int i = 0; i < 200; ++i) {
+        trials += choice.is_trial() ? 1 : 0;
+        choice.note(choice.next(), choice.next() == Way::kWrites ? 50 : 1'000);
+        if (choice.way() == Way::kAccesses) break;
+    }
+    EXPECT_EQ(choice.way(), Way::kAccesses);
+    EXPECT_LE(trials, 2);
+    watch(choice, 200, 1'000, 1'000);
+    EXPECT_EQ(choice.way(), Way::kWrites) << "and back";
+}
+
+// On the border it stays as it is.
+TEST(WayChoice, DoesNotGoToAndFro) {
+    WayChoice reader(0.02);
+    watch(reader, 20, 500, 1'000);
+    watch(reader, 200, 700, 1'000);
+    EXPECT_EQ(reader.way(), Way::kAccesses);
+    WayChoice writer(0.02);
+    watch(writer, 20, 900, 1'000);
+    watch(writer, 200, 700, 1'000);
+    EXPECT_EQ(writer.way(), Way::kWrites);
+}
+
+TEST(WayChoice, FaultsThatAreTooDearAreNotAskedFor) {
+    WayChoice choice(0.02);
+    watch(choice, 20, 1'000, 1'000, std::chrono::seconds(16));  // every 800 s at 2 %
+    EXPECT_EQ(choice.way(), Way::kAccesses);
+    WayChoice cheap(0.02);
+    watch(cheap, 20, 1'000, 1'000, std::chrono::milliseconds(500));
+    EXPECT_EQ(cheap.way(), Way::kWrites);
+}
+
+TEST(WayChoice, HugePagesAreWatchedByAccesses) {
+    WayChoice choice(0.02);
+    watch(choice, 20, 1'000, 1'000);
+    choice.set_mostly_huge(true);
+    EXPECT_EQ(choice.next(), Way::kAccesses);
+    EXPECT_FALSE(choice.is_trial());
+    choice.set_mostly_huge(false);
+    EXPECT_EQ(choice.way(), Way::kWrites);
+}
+
+}  // namespace
+}  // namespace memtide::agent

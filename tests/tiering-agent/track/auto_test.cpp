@@ -1,0 +1,108 @@
+// Which of two made-up trackers each process is watched by.
+#include <gtest/gtest.h>
+
+#include "tiering-agent/track/tracker.h"
+
+namespace memtide::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+class MadeUp final : public Tracker {
+  public:
+    explicit MadeUp(bool sharp) : sharp_(sharp) {}
+    [[nodiscard]] std::string_view name() const override { return "made-up"; }
+    [[nodiscard]] std::string_view sees() const override { return "some"; }
+    [[nodiscard]] bool is_sharp() const override { return sharp_; }
+    [[nodiscard]] milliseconds duration(milliseconds window) const override {
+        return sharp_ ? (begun > 0 ? 4 * window : milliseconds(0)) : window;
+    }
+    Result<> refresh() override { return {}; }
+    Result<> begin(int, const WindowWish&) override {
+        if (error) return fail(*error, "made up");
+        ++begun;
+        return {};
+    }
+    Result<Look> look(int, std::span<const VirtualRange>, const TierOfNode&, const Visit& visit) override {
+        const std::vector<PageSeen> seen(8, {.tier = 0, .touched = 1, .windows = 1});
+        visit(512, seen);
+        return Look{.present_pages = 8, .touched_pages = touched, .touched_slow_pages = touched};
+    }
+
+    bool sharp_;
+    int begun = 0;
+    std::uint64_t touched = 0;
+    std::optional<ErrorCode> error{};
+};
+
+class Auto : public testing::Test {
+  protected:
+    // One window; whether what it saw counts.
+    bool window(int pid) {
+        if (auto begun = tracker_->begin(pid, {.length = milliseconds(10)}); !begun) return false;
+        bool counts = false;
+        const auto look = tracker_->look(pid, {}, {}, [&](std::uint64_t, std::span<const PageSeen> seen) {
+            counts = seen.front().windows > 0;
+        });
+        present_ = look ? look->present_pages : 0;
+        return counts;
+    }
+    MadeUp* writes_ = new MadeUp(false);
+    MadeUp* accesses_ = new MadeUp(true);
+    std::unique_ptr<Tracker> tracker_ =
+        make_auto_tracker(std::unique_ptr<Tracker>(writes_), std::unique_ptr<Tracker>(accesses_), 0.02);
+    std::uint64_t present_ = 0;
+};
+
+TEST_F(Auto, ReadersAreWatchedByAccessesAndWritersByWrites) {
+    writes_->touched = 10;
+    accesses_->touched = 1'000;
+    for (int i = 0; i < 20; ++i) window(1);
+    EXPECT_EQ(writes_->begun, 2);
+    EXPECT_EQ(accesses_->begun, 18);
+    writes_->touched = 1'000;
+    for (int i = 0; i < 20; ++i) window(2);
+    EXPECT_EQ(writes_->begun, 2 + 18);
+    EXPECT_EQ(accesses_->begun, 18 + 2);
+}
+
+TEST_F(Auto, TrialsTellNothingOfHeatAndOfThePace) {
+    writes_->touched = accesses_->touched = 1'000;
+    int trials = 0;
+    for (int i = 0; i < 100; ++i)
+        if (!window(1)) {
+            ++trials;
+            EXPECT_EQ(present_, 0U);
+        }
+    EXPECT_GE(trials, 2);
+    EXPECT_LE(trials, 4);
+}
+
+TEST_F(Auto, WhereOneCannotTheOtherDoes) {
+    accesses_->error = ErrorCode::kConflict;
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(window(1));
+    EXPECT_EQ(writes_->begun, 10);
+    accesses_->error = ErrorCode::kNotFound;
+    int ended = 0;
+    for (int i = 0; i < 10; ++i) ended += window(1) ? 0 : 1;
+    EXPECT_GT(ended, 0) << "who has ended has ended for both";
+}
+
+TEST_F(Auto, WaitsForTheLongerWindow) {
+    ASSERT_TRUE(tracker_->begin(1, {.length = milliseconds(10)}));
+    EXPECT_EQ(tracker_->duration(milliseconds(10)), milliseconds(10));
+    EXPECT_FALSE(tracker_->is_sharp());
+    ASSERT_TRUE(tracker_->look(1, {}, {}, [](std::uint64_t, std::span<const PageSeen>) {}));
+    ASSERT_TRUE(tracker_->begin(1, {.length = milliseconds(10)}));
+    EXPECT_EQ(accesses_->begun, 1);
+    EXPECT_EQ(tracker_->duration(milliseconds(10)), milliseconds(40));
+    EXPECT_TRUE(tracker_->is_sharp());
+}
+
+TEST_F(Auto, AWindowThatWasNotBegunIsNone) {
+    EXPECT_EQ(tracker_->look(1, {}, {}, [](std::uint64_t, std::span<const PageSeen>) {}).error().code,
+              ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace memtide::agent

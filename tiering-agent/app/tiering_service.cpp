@@ -12,6 +12,7 @@
 #include "common/log/log.h"
 #include "common/metrics/process.h"
 #include "common/metrics/registry.h"
+#include "tiering-agent/app/machine_lock.h"
 #include "tiering-agent/balance/balancer.h"
 #include "tiering-agent/balance/status_json.h"
 
@@ -79,9 +80,10 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
 }  // namespace
 
 struct TieringService::Impl {
-    Impl(boost::asio::any_io_executor executor, Files& files, std::unique_ptr<Tracker> chosen,
-         const TieringConfig& config)
-        : tracker(std::move(chosen)),
+    Impl(boost::asio::any_io_executor executor, Files& files, MachineLock taken,
+         std::unique_ptr<Tracker> chosen, const TieringConfig& config)
+        : lock(std::move(taken)),
+          tracker(std::move(chosen)),
           mover(make_unit_mover()),
           balancer({files, *tracker, *mover}, options_of(config)),
           server(std::move(executor), router) {
@@ -98,6 +100,7 @@ struct TieringService::Impl {
         });
     }
 
+    MachineLock lock;
     std::unique_ptr<Tracker> tracker;
     std::unique_ptr<UnitMover> mover;
     Balancer balancer;
@@ -113,9 +116,12 @@ TieringService::~TieringService() = default;
 Result<std::unique_ptr<TieringService>> TieringService::start(boost::asio::any_io_executor executor,
                                                               Files& files, const TieringConfig& config,
                                                               const std::string& socket) {
+    auto lock = MachineLock::take();
+    if (!lock) return std::unexpected(std::move(lock.error()).with_context("tiering"));
     auto tracker = make_tracker(files, config);
     if (!tracker) return std::unexpected(std::move(tracker.error()).with_context("tiering"));
-    auto impl = std::make_unique<Impl>(std::move(executor), files, *std::move(tracker), config);
+    auto impl =
+        std::make_unique<Impl>(std::move(executor), files, *std::move(lock), *std::move(tracker), config);
     if (auto listening = impl->server.listen("unix:" + socket); !listening)
         return std::unexpected(std::move(listening.error()).with_context("tiering"));
     log::info("tiering starts", {{"mode", to_string(config.mode)},

@@ -18,7 +18,8 @@ namespace memtide::agent {
 class TieringService {
   public:
     // Errors: kUnavailable when there is no way to see which pages are touched, or the socket cannot be had;
-    // kPermission without root. `socket` is a path; `files` must live as long as the service.
+    // kAlreadyExists when another agent moves pages on this machine; kPermission without root. `socket` is a
+    // path; `files` must live as long as the service.
     static Result<std::unique_ptr<TieringService>> start(boost::asio::any_io_executor executor, Files& files,
                                                          const TieringConfig& config,
                                                          const std::string& socket);

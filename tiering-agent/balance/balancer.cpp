@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "common/log/log.h"
+#include "tiering-agent/balance/checked_mover.h"
 #include "tiering-agent/balance/rivals.h"
 #include "tiering-agent/observe/zones.h"
 
@@ -378,12 +379,16 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     std::erase_if(plan.promotions, over(up_left_));
     std::erase_if(plan.demotions, over(down_left_));
     job.plan = &plan;
-    for (const auto& [space, watch] : watches_) job.pid_of_space[space] = watch.process().pid;
+    CheckedMover mover(parts_.files, parts_.mover);
+    for (const auto& [space, watch] : watches_) {
+        job.pid_of_space[space] = watch.process().pid;
+        mover.add(watch.process());
+    }
     const auto deadline = now + options_.longest_move;
     const microseconds planned = processor_time();
     std::map<std::size_t, std::pair<std::uint64_t, std::uint64_t>> by_target;
     const MoveReport report = carry_out(
-        job, parts_.mover,
+        job, mover,
         [&](const Move& move, bool promoted, int error) {
             const auto at = steady_clock::now();
             if (error != 0) {

@@ -14,7 +14,8 @@ constexpr double kWanted = 0.3;
 constexpr double kTooMany = 0.5;
 constexpr std::chrono::milliseconds kFirstWindow{200};
 constexpr double kMostStep = 2;  // a window grows or shrinks by no more at once
-// Unless it touches this share of all that is there: it tells nothing, and nobody knows how much too long it is.
+// Unless it touches this share of all that is there: it tells nothing, and nobody knows how much too long it
+// is.
 constexpr double kSaturated = 0.9;
 constexpr double kStepDown = 8;
 

@@ -215,6 +215,18 @@ TEST_F(Balance, AProcessThatEndsInTheMiddleIsForgotten) {
     EXPECT_EQ(memory_.hot_and_fast(), 200U) << "another with its pid";
 }
 
+// Its pid went to another between two looks at who is there.
+TEST_F(Balance, AStrangersPagesAreNotMoved) {
+    options_.refresh_every = std::chrono::hours(1);
+    options_.config.targets[0].mode = options_.config.mode;
+    run(2);
+    const std::size_t before = memory_.moves;
+    start_time_ = 9;
+    is_busy_ = true;
+    run(10);
+    EXPECT_EQ(memory_.moves, before);
+}
+
 TEST_F(Balance, AFullNodeIsTriedAgainWhenItIsNotFull) {
     memory_.error = ENOMEM;
     const BalanceStatus failing = run(20);

@@ -18,7 +18,8 @@ TEST(SlowTouches, AreThoseOfSlowPagesInAWindow) {
     HeatMap heat;
     heat.observe(kFirst, pages(100, 0));
     heat.observe(kFirst + 100, pages(100, 1));
-    const Glance glance{.regions = {{kFirst, kFirst + 150, 4}, {kFirst + 150, kFirst + 200, 1}}, .windows = 4};
+    const Glance glance{.regions = {{kFirst, kFirst + 150, 4}, {kFirst + 150, kFirst + 200, 1}},
+                        .windows = 4};
     EXPECT_DOUBLE_EQ(slow_touches(heat, glance), 50 + 50 * 0.25);
     EXPECT_DOUBLE_EQ(slow_touches(heat, Glance{}), 0);
 }

@@ -75,6 +75,51 @@ TEST_F(TieringInQemu, AHotSetThatJumpsIsFollowed) {
     EXPECT_LT(run_figures(run, 1).failed_moves, 0.05);
 }
 
+// Only reads: no write tells what is hot.
+TEST_F(TieringInQemu, AHotSetThatIsOnlyReadIsSeen) {
+    plan_.companion_ms = 10;  // an emulated processor has to forget its TLB for accessed bits to tell
+    const LoadRun run =
+        this->run(guest_script(System::kAgent, plan_, agent_, load(80, {"--reads"}), kLimit - 30));
+    const auto phases = phase_figures(run);
+    ASSERT_EQ(phases.size(), 1U);
+    EXPECT_LT(phases[0].first_hit, 0.6 * phases[0].oracle);
+    EXPECT_GT(phases[0].steady_hit, 0.8 * phases[0].oracle);
+}
+
+// One agent a machine; what a killed one leaves of the kernel's monitor is turned off within moments, and
+// somebody else's is left alone.
+TEST_F(TieringInQemu, OneAgentAMachineAndItsMonitorsEndWithIt) {
+    const std::string script =
+        "cd /sys/kernel/mm/damon/admin/kdamonds\n"
+        "on() { cat */state 2>/dev/null | grep -c on; }\n"
+        "fail() { echo \"$1\" >&2; cat /run/agent*.log >&2; exit 1; }\n"
+        "wait_for() { for i in $(seq 300); do eval \"$1\" && return 0; sleep 0.1; done; fail \"never: $1\"; "
+        "}\n"
+        "printf 'tiering:\\n  mode: move\\n  tracker: damon\\nstate: /run/other\\n' >/run/other.yaml\n"
+        "printf 'tiering:\\n  mode: move\\n  tracker: damon\\n' >/run/one.yaml\n" +
+        fmt::format("agent='{}'\n{} --size 128MiB --seconds 100 >/dev/null &\nload=$!\n", MEMTIDE_AGENT,
+                    MEMTIDE_TIERING_LOAD) +
+        "$agent --config /run/one.yaml >/run/agent.log 2>&1 &\none=$!\n"
+        "wait_for '[ $(on) -ge 1 ]'\n"
+        "$agent --config /run/other.yaml 2>/run/agent2.log && fail 'two agents'\n"
+        "grep -q \"another tiering agent.*pid $one\" /run/agent2.log || fail 'does not say who'\n"
+        "wait_for '[ $(on) -ge 1 ]'; kill -9 $one; wait $one\n"
+        "wait_for '[ $(on) -eq 0 ]'\n"
+        "$agent --config /run/one.yaml >/run/agent.log 2>&1 & one=$!\n"
+        "wait_for '[ $(on) -ge 1 ]'; kill $one; wait $one || fail 'does not end well'\n"
+        "[ $(cat nr_kdamonds) = 0 ] || fail 'leaves monitors behind'\n"
+        "echo 1 >nr_kdamonds; echo 1 >0/contexts/nr_contexts; echo vaddr >0/contexts/0/operations\n"
+        "echo 1 >0/contexts/0/targets/nr_targets; echo $load >0/contexts/0/targets/0/pid_target\n"
+        "echo on >0/state || fail 'no monitor of its own'\n"
+        "$agent --config /run/one.yaml 2>/run/agent2.log && fail 'takes what is not its own'\n"
+        "grep -q 'somebody else uses DAMON (kdamond 0)' /run/agent2.log || fail 'does not say that'\n"
+        "[ \"$(cat 0/state)\" = on ] || fail 'turned off what was not its own'\n"
+        "kill $load; echo fine\n";
+    const auto output = run_in_guest(plan_, folder_.path(), script, kLimit);
+    ASSERT_TRUE(output) << output.error().message;
+    EXPECT_EQ(output->lines, "fine\n");
+}
+
 // Killed at any instant it leaves a workload as it was, and goes on from nothing.
 TEST_F(TieringInQemu, KilledAgainAndAgainItLosesNothing) {
     // Up to three seconds each time: in some it has not begun, in others it is amid its moves.

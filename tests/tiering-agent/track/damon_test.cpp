@@ -1,5 +1,5 @@
-// What needs no kernel: whose monitor it is. The rest is seen in a guest (tests/tiering-agent/tiering_qemu): the
-// monitor of the machine that builds is not ours to use.
+// What needs no kernel: whose monitor it is. The rest is seen in a guest (tests/tiering-agent/tiering_qemu):
+// the monitor of the machine that builds is not ours to use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

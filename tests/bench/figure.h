@@ -14,8 +14,8 @@ namespace memtide::bench {
 inline void print_figure(const std::string& bench, const std::string& figure, const std::string& unit,
                          std::vector<double> runs, const std::string& against = {}) {
     std::ranges::sort(runs);
-    std::printf(R"({"bench": "%s", "figure": "%s", "value": %.3f, "unit": "%s", "runs": %zu, "min": %.3f, )"
-                R"("max": %.3f%s%s%s})"
+    std::printf(R"({"bench": "%s", "figure": "%s", "value": %.5f, "unit": "%s", "runs": %zu, "min": %.5f, )"
+                R"("max": %.5f%s%s%s})"
                 "\n",
                 bench.c_str(), figure.c_str(), runs[runs.size() / 2], unit.c_str(), runs.size(), runs.front(),
                 runs.back(), against.empty() ? "" : R"(, "against": ")", against.c_str(),

@@ -40,9 +40,9 @@ void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSe
         // What was split before and is one now begins anew.
         if (group.pages) group = Group{};
         // Of a page that is known by parts, the one that tells most.
-        const auto most = std::ranges::max_element(seen, {}, &PageSeen::touched);
-        windows = most->windows;
-        observe_unit(group.whole, most->touched, windows, group.windows);
+        const PageSeen most = *std::ranges::max_element(seen, {}, &PageSeen::touched);
+        windows = most.windows;
+        observe_unit(group.whole, most.touched, windows, group.windows);
         group.whole.set_tier(seen.front().tier);
     } else {
         if (!group.pages) {

@@ -71,11 +71,14 @@ void Pace::set_rest(const Round& round) {
     const auto at_share = [](std::chrono::microseconds cost, double share) {
         return std::chrono::duration_cast<milliseconds>(cost / share);
     };
-    const auto period = std::max(
-        {changing ? options_.shortest_period_changing : options_.shortest_period,
-         at_share(round.cost, changing ? options_.processor_share_changing : options_.processor_share),
-         at_share(round.disturbance, changing ? options_.slowdown_changing : options_.slowdown)});
-    rest_ = std::clamp((period - window_) * (1 << even_rounds_), milliseconds(0), options_.longest_rest);
+    const auto affordable = std::max(
+        at_share(round.cost, changing ? options_.processor_share_changing : options_.processor_share),
+        at_share(round.disturbance, changing ? options_.slowdown_changing : options_.slowdown));
+    const auto period =
+        std::max(affordable, changing ? options_.shortest_period_changing : options_.shortest_period);
+    rest_ = std::min((period - window_) * (1 << even_rounds_), options_.longest_rest);
+    // However long that is: what looking may cost is a promise.
+    rest_ = std::max({rest_, affordable - window_, milliseconds(0)});
 }
 
 }  // namespace memtide::agent

@@ -20,7 +20,7 @@ class Pace {
         // like a change.
         milliseconds shortest_period{500};
         milliseconds shortest_period_changing{100};
-        milliseconds longest_rest{60'000};
+        milliseconds longest_rest{60'000};      // unless what a look costs asks for more
         double processor_share = 0.01;          // of one, in the long run
         double processor_share_changing = 0.2;  // while things move
         // Of the time of who is watched: looking costs them, too.

@@ -40,33 +40,52 @@ Result<Look> PageLooker::look(int pid, std::span<const VirtualRange> ranges, con
 Result<> PageLooker::look_at(PageMap& map, PageRun run, const TierOfNode& tiers, const Ask& ask,
                              const Tracker::Visit& visit) {
     for (std::uint64_t page = run.begin; page < run.end;) {
-        const std::uint64_t group = page / kPagesPerHuge * kPagesPerHuge;
-        const std::uint64_t next = std::min(run.end, group + kPagesPerHuge);
-        const auto words = map.read(page, next - page);
-        if (!words) return std::unexpected(words.error());
-        if (words->empty()) return {};
-        const bool whole = run.huge && page == group && words->size() == kPagesPerHuge;
-        Touches touches;
-        if (whole) touches = ask(group + kPagesPerHuge / 2, (*words)[kPagesPerHuge / 2]);
-        seen_.clear();
-        bool any = false;
-        for (std::size_t i = 0; i < words->size(); ++i) {
-            const PageMapEntry word = (*words)[i];
-            const std::uint8_t tier = tier_of(word, tiers);
-            PageSeen seen{.tier = tier, .touched = 0, .huge = run.huge};
-            if (tier != PageHeat::kNowhere) {
-                if (!whole) touches = ask(page + i, word);
-                seen.touched = touches.touched;
-                seen.windows = touches.windows;
-                count(seen);
-                any = true;
-            }
-            seen_.push_back(seen);
-        }
-        if (any) visit(page, seen_);
-        page += words->size();
+        const std::uint64_t next = std::min(run.end, (page / kPagesPerHuge + 1) * kPagesPerHuge);
+        const bool whole = run.huge && next - page == kPagesPerHuge;
+        const auto seen =
+            whole ? see_whole(map, page, tiers, ask) : see_each(map, page, next - page, tiers, ask);
+        if (!seen) return std::unexpected(seen.error());
+        if (*seen == 0) return {};
+        if (std::ranges::any_of(seen_, [](const PageSeen& one) { return one.tier != PageHeat::kNowhere; }))
+            visit(page, seen_);
+        page += *seen;
     }
     return {};
+}
+
+Result<std::size_t> PageLooker::see_each(PageMap& map, std::uint64_t page, std::size_t count,
+                                         const TierOfNode& tiers, const Ask& ask) {
+    const auto words = map.read(page, count);
+    if (!words) return std::unexpected(words.error());
+    seen_.clear();
+    for (const PageMapEntry word : *words) {
+        PageSeen& seen = seen_.emplace_back(PageSeen{.tier = tier_of(word, tiers)});
+        if (seen.tier != PageHeat::kNowhere) {
+            const Touches touches = ask(page, word);
+            seen.touched = touches.touched;
+            seen.windows = touches.windows;
+            count_in(seen, 1);
+        }
+        ++page;
+    }
+    return words->size();
+}
+
+Result<std::size_t> PageLooker::see_whole(PageMap& map, std::uint64_t page, const TierOfNode& tiers,
+                                          const Ask& ask) {
+    const std::uint64_t middle = page + kPagesPerHuge / 2;
+    const auto words = map.read(middle, 1);
+    if (!words) return std::unexpected(words.error());
+    if (words->empty()) return 0;
+    PageSeen seen{.tier = tier_of(words->front(), tiers), .touched = 0, .huge = true};
+    if (seen.tier != PageHeat::kNowhere) {
+        const Touches touches = ask(middle, words->front());
+        seen.touched = touches.touched;
+        seen.windows = touches.windows;
+        count_in(seen, kPagesPerHuge);
+    }
+    seen_.assign(kPagesPerHuge, seen);
+    return kPagesPerHuge;
 }
 
 std::uint8_t PageLooker::tier_of(PageMapEntry word, const TierOfNode& tiers) const {
@@ -76,10 +95,10 @@ std::uint8_t PageLooker::tier_of(PageMapEntry word, const TierOfNode& tiers) con
                                                                       : tiers[static_cast<std::size_t>(node)];
 }
 
-void PageLooker::count(const PageSeen& seen) {
-    ++look_.present_pages;
-    touches_ += seen.touched;
-    if (seen.tier != 0) slow_touches_ += seen.touched;
+void PageLooker::count_in(const PageSeen& seen, std::uint64_t pages) {
+    look_.present_pages += pages;
+    touches_ += pages * seen.touched;
+    if (seen.tier != 0) slow_touches_ += pages * seen.touched;
     windows_ = std::max<std::uint64_t>(windows_, seen.windows);
 }
 

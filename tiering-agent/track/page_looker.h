@@ -38,7 +38,12 @@ class PageLooker {
     Result<> look_at(PageMap& map, PageRun run, const TierOfNode& tiers, const Ask& ask,
                      const Tracker::Visit& visit);
     [[nodiscard]] std::uint8_t tier_of(PageMapEntry word, const TierOfNode& tiers) const;
-    void count(const PageSeen& seen);
+    // What there is to see from `page` on goes into seen_: of so many pages, or of a huge page, of which one
+    // word tells. They answer how many pages that is; 0: the address space is over.
+    Result<std::size_t> see_each(PageMap& map, std::uint64_t page, std::size_t count, const TierOfNode& tiers,
+                                 const Ask& ask);
+    Result<std::size_t> see_whole(PageMap& map, std::uint64_t page, const TierOfNode& tiers, const Ask& ask);
+    void count_in(const PageSeen& seen, std::uint64_t pages);
 
     Files* files_;
     FrameNodes nodes_;

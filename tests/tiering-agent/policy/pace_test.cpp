@@ -48,6 +48,14 @@ TEST(Pace, RestsKeepTheSlowdownBelowItsShare) {
     EXPECT_NEAR(double((pace.window() + pace.rest()).count()), 100 / 0.02, 1);
 }
 
+TEST(Pace, WhatIsDearIsAskedForSeldomHoweverSeldomThatIs) {
+    Pace pace({});
+    Pace::Round dear = round(30'000);
+    dear.cost = std::chrono::seconds(17);  // a TiB
+    for (int i = 0; i < 30; ++i) pace.note(dear);
+    EXPECT_NEAR(double((pace.window() + pace.rest()).count()), 1'700'000, 1);
+}
+
 TEST(Pace, WhereNothingIsToBeGainedRestsGrowAndEndWhenSomethingChanges) {
     Pace pace({});
     Pace::Round even = round(30'000);

@@ -95,6 +95,8 @@ std::string_view to_string(TrackerChoice choice) {
             return "damon";
         case TrackerChoice::kSoftDirty:
             return "soft-dirty";
+        case TrackerChoice::kSamples:
+            return "samples";
     }
     return "?";
 }

@@ -98,8 +98,9 @@ enum class TrackerChoice {
     kAuto,       // all ways that work here, the fitting one for each process
     kDamon,      // the kernel's data access monitor
     kSoftDirty,  // soft-dirty bits
+    kSamples,    // samples that the processor takes
 };
-std::string_view to_string(TrackerChoice choice);  // "auto", "damon", "soft-dirty"
+std::string_view to_string(TrackerChoice choice);  // "auto", "damon", "soft-dirty", "samples"
 
 struct TieringConfig {
     TieringMode mode = TieringMode::kOff;

@@ -108,6 +108,13 @@ class AutoTracker final : public Tracker {
     bool is_sharp_ = false;
 };
 
+// With glances by DAMON where there is one.
+Result<std::unique_ptr<Tracker>> sample(Files& files, Result<std::unique_ptr<Tracker>>& accesses) {
+    auto sampled = make_sample_tracker(files, nullptr);
+    if (!sampled || !accesses) return sampled;
+    return make_sample_tracker(files, *std::exchange(accesses, {}));
+}
+
 }  // namespace
 
 std::unique_ptr<Tracker> make_auto_tracker(std::unique_ptr<Tracker> writes, std::unique_ptr<Tracker> accesses,
@@ -116,10 +123,14 @@ std::unique_ptr<Tracker> make_auto_tracker(std::unique_ptr<Tracker> writes, std:
 }
 
 Result<std::unique_ptr<Tracker>> make_tracker(Files& files, const TieringConfig& config) {
-    if (config.tracker == TrackerChoice::kDamon) return make_damon_tracker(files);
-    auto writes = make_soft_dirty_tracker(files);
-    if (config.tracker == TrackerChoice::kSoftDirty) return writes;
+    if (config.tracker == TrackerChoice::kSoftDirty) return make_soft_dirty_tracker(files);
     auto accesses = make_damon_tracker(files);
+    if (config.tracker == TrackerChoice::kDamon) return accesses;
+    // Samples tell of single pages and of reads: where there are any, nothing else is needed.
+    auto sampled = sample(files, accesses);
+    if (sampled || config.tracker == TrackerChoice::kSamples) return sampled;
+    log::info("memory accesses are not sampled", {{"why", sampled.error()}});
+    auto writes = make_soft_dirty_tracker(files);
     if (!writes && !accesses)
         return fail(ErrorCode::kUnavailable,
                     fmt::format("there is no way to see which pages are touched: {}; {}",

@@ -50,8 +50,8 @@ class DamonTracker final : public Tracker, public Sentinel {
         if (!seen) return std::unexpected(seen.error());
         kernel_time_ += seen->kernel_time;
         RegionCursor cursor(seen->regions);
-        const PageLooker::Ask ask = [&](std::uint64_t page, PageMapEntry) {
-            const DamonRegion* const region = cursor.find(page);
+        const PageLooker::Ask ask = [&](std::uint64_t first, std::uint64_t count, PageMapEntry) {
+            const DamonRegion* const region = cursor.find(first + count / 2);
             if (region == nullptr) return Touches{.touched = 0, .windows = 0};
             return Touches{.touched = static_cast<std::uint8_t>(std::min(region->accesses, seen->windows)),
                            .windows = static_cast<std::uint8_t>(seen->windows)};

@@ -46,14 +46,13 @@ class DamonEventLayout {
 class DamonAggregation {
   public:
     // Regions of an aggregation come by ascending address; events that were lost or came before anybody
-    // listened make it incomplete, and the next one is waited for.
+    // listened make it incomplete (clear() it then), and the next one is waited for.
     void add(const DamonEvent& event);
-    void note_loss() { regions_.clear(), expected_ = 0; }
+    void clear() { regions_.clear(), expected_ = 0; }
 
     // Once complete, further events are ignored.
     [[nodiscard]] bool is_complete() const { return expected_ > 0 && regions_.size() == expected_; }
     [[nodiscard]] const std::vector<DamonRegion>& regions() const { return regions_; }
-    void clear() { note_loss(); }
 
   private:
     std::vector<DamonRegion> regions_;

@@ -162,8 +162,9 @@ Result<> DamonMonitors::begin(int pid, const Wish& wish) {
         return on;
     }
     const auto thread = files_->read_number(daemon(number, "pid"));
-    auto ring = thread ? TraceRing::open(event_, static_cast<int>(*thread), 2 * kEventBytes * wish.regions)
-                       : Result<TraceRing>(std::unexpected(thread.error()));
+    auto ring = thread ? PerfRing::open(trace_event(event_), {.thread = static_cast<int>(*thread)},
+                                        2 * kEventBytes * wish.regions)
+                       : Result<PerfRing>(std::unexpected(thread.error()));
     if (!ring) {
         (void)files_->write(daemon(number, "state"), "off");
         return std::unexpected(ring.error());
@@ -207,14 +208,12 @@ Result<DamonMonitors::Seen> DamonMonitors::end(int pid) {
 
 void DamonMonitors::collect(Monitor& monitor) const {
     constexpr milliseconds kStep{5};
-    const auto decode = [&](std::span<const std::byte> raw) {
-        if (const auto event = layout_.decode(raw)) monitor.aggregation.add(*event);
-    };
-    const auto note_loss = [&] {
-        if (!monitor.aggregation.is_complete()) monitor.aggregation.clear();
+    const auto take = [&](std::uint32_t type, std::span<const std::byte> body) {
+        if (type == PERF_RECORD_LOST && !monitor.aggregation.is_complete()) monitor.aggregation.clear();
+        if (const auto event = layout_.decode(raw_data(type, body))) monitor.aggregation.add(*event);
     };
     while (true) {
-        monitor.ring.drain(decode, note_loss);
+        monitor.ring.drain(take);
         if (monitor.aggregation.is_complete() || steady_clock::now() >= monitor.deadline) return;
         monitor.ring.wait(kStep);
     }

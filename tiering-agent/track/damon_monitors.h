@@ -11,7 +11,7 @@
 #include "common/process/child.h"
 #include "common/sysfs/files.h"
 #include "tiering-agent/track/damon_events.h"
-#include "tiering-agent/track/trace_ring.h"
+#include "tiering-agent/track/perf_ring.h"
 
 namespace memtide::agent {
 
@@ -58,7 +58,7 @@ class DamonMonitors {
         std::size_t number = 0;
         int thread = 0;  // of the kernel
         Wish wish;
-        TraceRing ring;
+        PerfRing ring;
         DamonAggregation aggregation;
         std::chrono::steady_clock::time_point deadline;
     };

@@ -61,7 +61,7 @@ Result<std::size_t> PageLooker::see_each(PageMap& map, std::uint64_t page, std::
     for (const PageMapEntry word : *words) {
         PageSeen& seen = seen_.emplace_back(PageSeen{.tier = tier_of(word, tiers)});
         if (seen.tier != PageHeat::kNowhere) {
-            const Touches touches = ask(page, word);
+            const Touches touches = ask(page, 1, word);
             seen.touched = touches.touched;
             seen.windows = touches.windows;
             count_in(seen, 1);
@@ -73,13 +73,12 @@ Result<std::size_t> PageLooker::see_each(PageMap& map, std::uint64_t page, std::
 
 Result<std::size_t> PageLooker::see_whole(PageMap& map, std::uint64_t page, const TierOfNode& tiers,
                                           const Ask& ask) {
-    const std::uint64_t middle = page + kPagesPerHuge / 2;
-    const auto words = map.read(middle, 1);
+    const auto words = map.read(page, 1);
     if (!words) return std::unexpected(words.error());
     if (words->empty()) return 0;
     PageSeen seen{.tier = tier_of(words->front(), tiers), .touched = 0, .huge = true};
     if (seen.tier != PageHeat::kNowhere) {
-        const Touches touches = ask(middle, words->front());
+        const Touches touches = ask(page, kPagesPerHuge, words->front());
         seen.touched = touches.touched;
         seen.windows = touches.windows;
         count_in(seen, kPagesPerHuge);

@@ -22,8 +22,8 @@ struct Touches {
 // Where the pages of a process are, page by page, joined with what a tracker knows of each. Not thread safe.
 class PageLooker {
   public:
-    // Asked by ascending page number. Of a huge page only for its middle page, which speaks for all of it.
-    using Ask = std::function<Touches(std::uint64_t page, PageMapEntry word)>;
+    // Asked for so many pages, one or a huge page, by ascending page number. `word` is of one of them.
+    using Ask = std::function<Touches(std::uint64_t first, std::uint64_t count, PageMapEntry word)>;
 
     // kUnavailable on a kernel without memory blocks.
     static Result<PageLooker> make(Files& files);

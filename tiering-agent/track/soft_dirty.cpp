@@ -28,7 +28,7 @@ class SoftDirtyTracker final : public Tracker {
 
     Result<Look> look(int pid, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
                       const Visit& visit) override {
-        const PageLooker::Ask is_dirty = [](std::uint64_t, PageMapEntry word) {
+        const PageLooker::Ask is_dirty = [](std::uint64_t, std::uint64_t, PageMapEntry word) {
             return Touches{.touched = word.is_soft_dirty(), .windows = 1};
         };
         auto look = looker_.look(pid, ranges, tiers, is_dirty, visit);

@@ -15,6 +15,7 @@
 #include "tiering-agent/policy/heat_map.h"
 #include "tiering-agent/policy/targets.h"
 #include "tiering-agent/track/damon_events.h"
+#include "tiering-agent/track/memory_events.h"
 
 // Ways to see which pages of another process are touched.
 namespace memtide::agent {
@@ -102,6 +103,15 @@ Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files);
 // events and tracefs; kUnavailable without, or while somebody else uses the monitor. What an agent left
 // behind that was killed is taken over.
 Result<std::unique_ptr<Tracker>> make_damon_tracker(Files& files);
+
+// Which pages were read or written, by samples of loads and stores that the processor takes (PEBS, IBS;
+// tiering-agent/track/memory_events.h): page by page, at no cost for memory that is not touched. `glancer`,
+// which may be null, lends its sentinel. Needs root and a processor that can: kUnavailable in most guests.
+// What the processor says is tried on memory of this process first.
+Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, std::unique_ptr<Tracker> glancer);
+// As that, of these events, and without trying them.
+Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, const std::vector<MemoryEvent>& events,
+                                                     std::unique_ptr<Tracker> glancer);
 
 // Soft-dirty bits for processes of which writes tell enough and are not too dear, the other for the rest.
 // `slowdown` as of TieringConfig.

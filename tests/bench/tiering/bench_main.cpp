@@ -1,7 +1,7 @@
 // tiering-gups, tiering-zipf, tiering-uniform: how much of a load's accesses go to the fast node, and what it
-// costs, when nobody moves pages, when the kernel does, and when an agent does. Each run has a QEMU guest of
-// its own with two NUMA nodes; the load is memtide-tiering-load, an ordinary process. docs/performance.md
-// tells how the figures are made.
+// costs, when nobody moves pages, when the kernel does, when its DAMON does, and when an agent does. Each run
+// has a QEMU guest of its own with two NUMA nodes; the load is memtide-tiering-load, an ordinary process.
+// docs/performance.md tells how the figures are made.
 //
 //   bench_tiering tiering-gups                                   once with each system
 //   bench_tiering tiering-gups --systems kernel,agent --runs 5 --thp on
@@ -35,7 +35,7 @@ constexpr unsigned kSpareSeconds = 120;
 
 struct Options {
     std::string bench;
-    std::vector<std::string> systems{"none", "kernel", "agent"};
+    std::vector<std::string> systems{"none", "kernel", "damon", "agent"};
     unsigned runs = 1;
     std::string thp = "off";
     std::string agent;
@@ -198,6 +198,7 @@ int measure(const Options& options) {
     for (unsigned number = 0; number < options.runs; ++number) {
         for (auto name = systems.begin(); name != systems.end();) {
             const System system = *name == "kernel"  ? System::kKernel
+                                  : *name == "damon" ? System::kDamon
                                   : *name == "agent" ? System::kAgent
                                                      : System::kNone;
             const auto figures = run_once(options, system, number);
@@ -218,9 +219,10 @@ void add_options(CLI::App& app, Options& options) {
     app.add_option("BENCH", options.bench, "tiering-gups, tiering-zipf or tiering-uniform")
         ->required()
         ->check(CLI::IsMember({"tiering-gups", "tiering-zipf", "tiering-uniform"}));
-    app.add_option("--systems", options.systems, "Who moves pages: none,kernel,agent (default: each in turn)")
+    app.add_option("--systems", options.systems,
+                   "Who moves pages: none,kernel,damon,agent (default: each in turn)")
         ->delimiter(',')
-        ->check(CLI::IsMember({"none", "kernel", "agent"}));
+        ->check(CLI::IsMember({"none", "kernel", "damon", "agent"}));
     app.add_option("--runs", options.runs, "With each, 1 by default; figures are medians")
         ->check(CLI::Range(1U, 1000U));
     app.add_option("--agent", options.agent,

@@ -46,7 +46,7 @@ class MadeUpTouches final : public Tracker {
     Result<> begin(int, const WindowWish&) override { return {}; }
     Result<Look> look(int pid, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
                       const Visit& visit) override {
-        const PageLooker::Ask ask = [this](std::uint64_t page, PageMapEntry) {
+        const PageLooker::Ask ask = [this](std::uint64_t page, std::uint64_t, PageMapEntry) {
             const bool is_hot = page * 0x9e3779b97f4a7c15 >> 60 == 0;
             random_ = random_ * 6364136223846793005 + 1442695040888963407;
             return Touches{.touched = static_cast<std::uint8_t>(is_hot || random_ >> 60 == 0), .windows = 1};

@@ -32,6 +32,33 @@ std::string last_line(std::string text) {
     return text.substr(text.rfind('\n') + 1);
 }
 
+// Two monitors of physical addresses (Documentation/admin-guide/mm/damon/usage.rst): what is accessed at all
+// on node 1 goes to node 0, what has not been for 3 s on node 0 goes to node 1.
+constexpr std::string_view kDamonSchemes = R"sh(
+damon=/sys/kernel/mm/damon/admin/kdamonds
+block=$((0x$(cat /sys/devices/system/memory/block_size_bytes)))
+scheme() { # kdamond, node, action, to node, most accesses, least age in aggregations
+    context=$damon/$1/contexts/0
+    echo 1 >$damon/$1/contexts/nr_contexts && echo paddr >$context/operations && echo 1 >$context/targets/nr_targets &&
+    blocks=$(ls -d /sys/devices/system/node/node$2/memory[0-9]* | sed 's/.*memory//' | sort -n) &&
+    echo $(echo "$blocks" | wc -l) >$context/targets/0/regions/nr_regions || return
+    i=0
+    for number in $blocks; do
+        echo $((number * block)) >$context/targets/0/regions/$i/start &&
+        echo $(((number + 1) * block)) >$context/targets/0/regions/$i/end || return
+        i=$((i + 1))
+    done
+    echo 1 >$context/schemes/nr_schemes && scheme=$context/schemes/0 &&
+    echo $3 >$scheme/action && echo $4 >$scheme/target_nid &&
+    echo 4096 >$scheme/access_pattern/sz/min && echo 18446744073709551615 >$scheme/access_pattern/sz/max &&
+    echo $5 >$scheme/access_pattern/nr_accesses/max &&
+    { [ $5 = 0 ] || echo 1 >$scheme/access_pattern/nr_accesses/min; } &&
+    echo $6 >$scheme/access_pattern/age/min && echo 4294967295 >$scheme/access_pattern/age/max &&
+    echo 1000 >$scheme/quotas/reset_interval_ms && echo 209715200 >$scheme/quotas/bytes && echo on >$damon/$1/state
+}
+echo 2 >$damon/nr_kdamonds && scheme 0 1 migrate_hot 0 4294967295 0 && scheme 1 0 migrate_cold 1 0 30 || exit
+)sh";
+
 // A rack of one host, down again at the end, however this program ends.
 class Rack {
   public:
@@ -87,6 +114,8 @@ std::string_view to_string(System system) {
             return "none";
         case System::kKernel:
             return "kernel";
+        case System::kDamon:
+            return "damon";
         case System::kAgent:
             return "agent";
     }
@@ -104,6 +133,7 @@ std::string guest_script(System system, const GuestPlan& plan, const AgentComman
     if (plan.companion_ms > 0)
         script += fmt::format("{} --companion {} >/dev/null 2>&1 &\n", shell_words({load.front()}),
                               plan.companion_ms);
+    if (system == System::kDamon) script += kDamonSchemes;
     std::string watch;
     if (system == System::kAgent) {
         // exec: the process that is watched is the agent itself.

@@ -12,6 +12,8 @@ namespace memtide::bench {
 enum class System {
     kNone,    // nobody
     kKernel,  // the kernel: NUMA balancing in mode 2 (tiering) and demotion
+    kDamon,   // the kernel's data access monitor with its schemes migrate_hot and migrate_cold, at 200 MiB a
+              // second
     kAgent,   // a program that is started first; the kernel moves nothing
 };
 std::string_view to_string(System system);

@@ -89,7 +89,7 @@ TEST(DamonAggregation, AnIncompleteOneIsGivenUpForTheNext) {
 TEST(DamonAggregation, WhatWasLostOrHasAnotherNumberBeginsAnew) {
     DamonAggregation aggregation;
     aggregation.add(event(10, 20, 1, 2));
-    aggregation.note_loss();
+    aggregation.clear();
     aggregation.add(event(20, 30, 1, 2));
     EXPECT_FALSE(aggregation.is_complete());
     aggregation.add(event(30, 40, 1, 3));

@@ -2,12 +2,9 @@
 // the monitor of the machine that builds is not ours to use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "tests/tiering-agent/observe/fake_tree.h"
 #include "tiering-agent/track/damon_monitors.h"
-#include "tiering-agent/track/trace_ring.h"
 
 namespace memtide::agent {
 namespace {
@@ -67,39 +64,6 @@ TEST_F(Damon, ItsOwnIsTurnedOffAndTakenOver) {
     EXPECT_FALSE(claimed);
     EXPECT_EQ(files_.read("sys/kernel/mm/damon/admin/kdamonds/0/state").value(), "off");
     EXPECT_EQ(files_.read("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds").value(), "32");
-}
-
-// Of this machine's kernel: a system call of this thread.
-TEST(TraceRing, TellsTheEventsOfOneThread) {
-    const Files files;
-    const auto id = files.read_number("sys/kernel/tracing/events/syscalls/sys_enter_getppid/id");
-    if (!id) GTEST_SKIP() << "no trace events here: " << id.error().message;
-    auto ring = TraceRing::open(*id, static_cast<int>(syscall(SYS_gettid)), 4096);
-    if (!ring) GTEST_SKIP() << "no perf events here: " << ring.error().message;
-    const auto drain = [&] {
-        std::pair<int, int> seen{};
-        ring->drain([&](std::span<const std::byte> raw) { seen.first += raw.size() >= 8 ? 1 : 0; },
-                    [&] { ++seen.second; });
-        return seen;
-    };
-    EXPECT_EQ(drain(), std::pair(0, 0));
-    for (int i = 0; i < 5; ++i) syscall(SYS_getppid);
-    EXPECT_EQ(drain(), std::pair(5, 0));
-    // More than there is room for, and on from there.
-    for (int i = 0; i < 1'000; ++i) syscall(SYS_getppid);
-    const auto [some, none_yet] = drain();
-    EXPECT_GT(some, 10);
-    EXPECT_LT(some, 1'000);
-    for (int i = 0; i < 3; ++i) syscall(SYS_getppid);
-    const auto [rest, losses] = drain();
-    EXPECT_EQ(rest, 3);
-    EXPECT_EQ(none_yet + losses, 1);
-}
-
-TEST(TraceRing, AThreadThatIsNotThereIsSaidToBe) {
-    const auto ring = TraceRing::open(1, 0x3fffff, 4096);
-    ASSERT_FALSE(ring);
-    EXPECT_NE(ring.error().message, "");
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <ctime>
 #include <set>
 #include <utility>
@@ -27,19 +26,20 @@ microseconds processor_time() {
            std::chrono::duration_cast<microseconds>(std::chrono::nanoseconds(time.tv_nsec));
 }
 
-void sleep_for(milliseconds time, const std::stop_token& stop) {
-    std::mutex mutex;
-    std::condition_variable_any woken;
-    std::unique_lock lock(mutex);
-    woken.wait_for(lock, stop, time, [] { return false; });
-}
-
 std::uint64_t pages(Bytes bytes) { return bytes.value >> kPageShift; }
+
+Pace::Options with_costs(Pace::Options options, const TieringConfig& config) {
+    options.processor_share = config.processor_share;
+    options.processor_share_changing = config.processor_share_changing;
+    options.slowdown = config.slowdown;
+    options.slowdown_changing = config.slowdown_changing;
+    return options;
+}
 
 }  // namespace
 
 Balancer::Balancer(const Parts& parts, BalanceOptions options)
-    : parts_(parts), options_(std::move(options)), processes_(parts.files), pace_(options_.pace) {
+    : parts_(parts), options_(std::move(options)), processes_(parts.files), pace_(with_costs(options_.pace, options_.config)) {
     status_.tracker = fmt::format("{} ({})", parts_.tracker.name(), parts_.tracker.sees());
     status_.mode = options_.config.mode;
     for (const TieringTarget& target : options_.config.targets)
@@ -49,20 +49,21 @@ Balancer::Balancer(const Parts& parts, BalanceOptions options)
 void Balancer::run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
         round(stop);
-        sleep_for(pace_.rest(), stop);
+        questions_.answer_for(pace_.rest(), stop, Questions::Sleep::kLight);
     }
 }
 
 void Balancer::round(const std::stop_token& stop) {
     const microseconds before = processor_time();
     ++rounds_;
+    take_new_config();
     const auto now = steady_clock::now();
     if (now >= refresh_at_) {
-        refresh();
+        (void)refresh();
         refresh_at_ = now + options_.refresh_every;
     }
     begin_window();
-    sleep_for(pace_.window(), stop);
+    questions_.answer_for(pace_.window(), stop, Questions::Sleep::kDeep);
     if (stop.stop_requested()) return;
     const Look look = end_window();
     moving_ = {};
@@ -85,15 +86,17 @@ void Balancer::round(const std::stop_token& stop) {
     status_.processor_time += processor_time() - before;
 }
 
-void Balancer::refresh() {
+// False when the processes could not be read.
+bool Balancer::refresh() {
     refresh_tiers();
-    refresh_watches();
+    const bool read = refresh_watches();
     std::vector<std::string> notes = find_rivals(parts_.files);
     notes.insert(notes.end(), tiers_.notes.begin(), tiers_.notes.end());
     const std::lock_guard lock(mutex_);
     if (notes != status_.notes)
         for (const std::string& note : notes) log::warning("tiering", {{"note", note}});
     status_.notes = std::move(notes);
+    return read;
 }
 
 void Balancer::refresh_tiers() {
@@ -111,6 +114,7 @@ void Balancer::refresh_tiers() {
     const bool changed = shape(*tiers) != shape(tiers_);
     tiers_ = *std::move(tiers);
     if (!changed) return;
+    look_at_all_in_ = rounds_;
     tier_of_node_.clear();
     for (std::size_t i = 0; i < tiers_.tiers.size() && i < PageHeat::kTiers; ++i) {
         const Tier& tier = tiers_.tiers[i];
@@ -125,11 +129,11 @@ void Balancer::refresh_tiers() {
         log::warning("memory blocks cannot be read", {{"error", done.error()}});
 }
 
-void Balancer::refresh_watches() {
+bool Balancer::refresh_watches() {
     const auto processes = processes_.read();
     if (!processes) {
         log::warning("processes cannot be read", {{"error", processes.error()}});
-        return;
+        return false;
     }
     memberships_ = assign_targets(*processes, options_.config.targets, options_.agent_pid, memberships_);
     std::set<ProcessId> wanted;
@@ -142,12 +146,13 @@ void Balancer::refresh_watches() {
         if (known != space_of_.end()) {
             Watch& watch = watches_.at(known->second);
             watch.set_target(*member.target);
-            watch.note_processor_time((*processes)[i].cpu_time);
+            watch.note((*processes)[i]);
             continue;
         }
         const std::uint64_t space = next_space_++;
         space_of_.emplace(member.process, space);
-        watches_.emplace(space, Watch(space, member.process, *member.target));
+        watches_.emplace(space, Watch(space, member.process, *member.target))
+            .first->second.note((*processes)[i]);
         log::debug("process is watched",
                    {{"pid", member.process.pid}, {"target", options_.config.targets[*member.target].name}});
     }
@@ -156,6 +161,68 @@ void Balancer::refresh_watches() {
         if (!wanted.contains(watch.process())) unwanted.push_back(space);
     for (const std::uint64_t space : unwanted)
         drop(space, {ErrorCode::kNotFound, "it has ended, or is to be watched no longer"});
+    return true;
+}
+
+void Balancer::take_new_config() {
+    std::optional<NewConfig> taken;
+    {
+        const std::lock_guard lock(mutex_);
+        taken = std::exchange(new_config_, std::nullopt);
+    }
+    if (!taken) return;
+    const TieringConfig before = std::exchange(options_.config, std::move(taken->config));
+    options_.pace = with_costs(options_.pace, options_.config);
+    pace_.set_options(options_.pace);
+    up_left_.clear();
+    down_left_.clear();
+    const std::vector<std::uint64_t> lost = move_to_targets(before.targets);
+    if (options_.config.tiers != before.tiers) tiers_ = {};  // so that they are seen to change
+    // Whoever matches another target now stays watched.
+    if (!refresh())
+        for (const std::uint64_t space : lost)
+            drop(space, {ErrorCode::kNotFound, "its target is there no more"});
+    refresh_at_ = steady_clock::now() + options_.refresh_every;
+    for (const auto& applied : taken->applied)
+        if (applied) applied();
+}
+
+// What belonged to a target belongs to the one that has its name now, until processes are looked at again.
+// Answers the spaces whose target is there no more.
+std::vector<std::uint64_t> Balancer::move_to_targets(const std::vector<TieringTarget>& before) {
+    const auto& targets = options_.config.targets;
+    const auto now = [&](std::size_t target) -> std::optional<std::size_t> {
+        const auto found = std::ranges::find(targets, before[target].name, &TieringTarget::name);
+        if (found == targets.end()) return std::nullopt;
+        return static_cast<std::size_t>(found - targets.begin());
+    };
+    for (Membership& member : memberships_)
+        if (member.target) member.target = now(*member.target);
+    std::vector<std::uint64_t> lost;
+    for (auto& [space, watch] : watches_) {
+        const auto target = now(watch.target());
+        if (!target) lost.push_back(space);
+        watch.set_target(target.value_or(0));
+    }
+    std::vector<BalanceStatus::OfTarget> counts;
+    for (const TieringTarget& target : targets) {
+        const auto old = std::ranges::find(status_.targets, target.name, &BalanceStatus::OfTarget::name);
+        counts.push_back(old == status_.targets.end() ? BalanceStatus::OfTarget{.name = target.name} : *old);
+    }
+    const std::lock_guard lock(mutex_);
+    status_.targets = std::move(counts);
+    status_.mode = options_.config.mode;
+    return lost;
+}
+
+void Balancer::set_config(TieringConfig config, std::function<void()> applied) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!new_config_) new_config_.emplace();
+        new_config_->config = std::move(config);
+        new_config_->applied.push_back(std::move(applied));
+    }
+    questions_.wake();
 }
 
 void Balancer::drop(std::uint64_t space, const Error& why) {
@@ -171,8 +238,10 @@ void Balancer::drop(std::uint64_t space, const Error& why) {
 void Balancer::for_each_due(const std::function<Result<>(Watch&)>& visit) {
     std::vector<std::pair<std::uint64_t, Error>> lost;
     for (auto& [space, watch] : watches_)
-        if (is_due(watch))
+        if (is_due(watch)) {
             if (const auto done = visit(watch); !done) lost.emplace_back(space, done.error());
+            questions_.answer_waiting();
+        }
     for (const auto& [space, why] : lost) drop(space, why);
 }
 
@@ -190,7 +259,7 @@ void Balancer::begin_window() {
 Look Balancer::end_window() {
     Look sum;
     for_each_due([&](Watch& watch) -> Result<> {
-        const auto look = watch.look(parts_.tracker, tier_of_node_);
+        const auto look = watch.look(parts_.tracker, tier_of_node_, steady_clock::now());
         if (!look) return std::unexpected(look.error());
         sum.present_pages += look->present_pages;
         sum.touched_pages += look->touched_pages;
@@ -202,7 +271,7 @@ Look Balancer::end_window() {
 
 bool Balancer::is_due(const Watch& watch) const {
     constexpr std::uint64_t kIdleWindows = 4;
-    return !watch.is_idle() || (rounds_ + watch.space()) % kIdleWindows == 0;
+    return !watch.is_idle() || look_at_all_in_ == rounds_ || (rounds_ + watch.space()) % kIdleWindows == 0;
 }
 
 TieringMode Balancer::mode_of(std::size_t target) const {
@@ -278,8 +347,7 @@ std::uint64_t Balancer::exchange_all(const std::stop_token& stop) {
     return moved;
 }
 
-std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop) {
-    const auto now = steady_clock::now();
+std::optional<Balancer::Prepared> Balancer::prepare(std::uint8_t fast, Time now) {
     log_.expire(now);
     constexpr int kRestWindows = 4;
     log_.set_rest(kRestWindows * pace_.window(), now);
@@ -287,7 +355,7 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     const auto usable = read_usable_pages(parts_.files);
     if (!usable) {
         log::warning("room in nodes cannot be read", {{"error", usable.error()}});
-        return 0;
+        return std::nullopt;
     }
     const auto leaving = [this] {
         const std::lock_guard lock(mutex_);
@@ -300,20 +368,28 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
                 result.push_back({node, found->second});
         return result;
     };
-    MoveJob job;
+    Prepared prepared;
+    MoveJob& job = prepared.job;
     job.fast = rooms(fast);
     job.slow = rooms(fast + 1U);
     job.reserve = static_cast<std::uint64_t>(double(pages(tiers_.tiers[fast].capacity)) * options_.reserve);
-    const Pair pair{.fast = fast,
-                    .slow = static_cast<std::uint8_t>(fast + 1),
-                    .fast_free = free_pages(job.fast),
-                    .slow_free = free_pages(job.slow),
-                    .reserve = job.reserve};
-    ExchangeOptions options;
+    prepared.pair = {.fast = fast,
+                     .slow = static_cast<std::uint8_t>(fast + 1),
+                     .fast_free = free_pages(job.fast),
+                     .slow_free = free_pages(job.slow),
+                     .reserve = job.reserve};
     constexpr std::uint64_t kMostPages = 1 << 18;  // 1 GiB: more than can be moved before the next plan
-    options.most_pages = kMostPages;
+    prepared.options.most_pages = kMostPages;
     // The more of what was moved had to go back, the surer it has to be.
-    options.certainty *= 1 + 4 * log_.wasted_share();
+    prepared.options.certainty *= 1 + 4 * log_.wasted_share();
+    return prepared;
+}
+
+std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop) {
+    const auto now = steady_clock::now();
+    auto prepared = prepare(fast, now);
+    if (!prepared) return 0;
+    auto& [job, pair, options] = *prepared;
     const std::vector<Space> taking_part = spaces(fast);
     ExchangePlan plan = plan_exchange(taking_part, pair, options, &log_);
     if (fast == 0) {
@@ -342,7 +418,7 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
             const auto at = steady_clock::now();
             if (error != 0) {
                 // That there was no room is not the page's fault.
-                if (error != ENOMEM) log_.add_failure(move.space, move.page, at);
+                if (error != ENOMEM) log_.add_failure(move.space, move.page, at, error);
                 return;
             }
             Watch& watch = watches_.at(move.space);
@@ -378,6 +454,18 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
 }
 
 void Balancer::publish(const Pace::Round& round) {
+    // All that takes long before the lock: whoever asks for the status must not wait for it.
+    std::uint64_t heat_bytes = 0;
+    std::vector<BalanceStatus::OfTarget> now(options_.config.targets.size());
+    for (auto& target : now) target.pages_by_tier.assign(tiers_.tiers.size(), 0);
+    for (const auto& [space, watch] : watches_) {
+        auto& target = now[watch.target()];
+        ++target.processes;
+        heat_bytes += watch.memory();
+        for (std::size_t tier = 0; tier < target.pages_by_tier.size() && tier < watch.pages_by_tier().size();
+             ++tier)
+            target.pages_by_tier[tier] += watch.pages_by_tier()[tier];
+    }
     const std::lock_guard lock(mutex_);
     ++status_.rounds;
     status_.tiers = tiers_.tiers;
@@ -386,18 +474,10 @@ void Balancer::publish(const Pace::Round& round) {
     status_.wasted_pages = log_.wasted_pages();
     status_.hit = hit_;
     status_.is_even = is_even_;
-    status_.heat_bytes = 0;
-    for (auto& target : status_.targets) {
-        target.processes = 0;
-        target.pages_by_tier.assign(tiers_.tiers.size(), 0);
-    }
-    for (const auto& [space, watch] : watches_) {
-        auto& target = status_.targets[watch.target()];
-        ++target.processes;
-        status_.heat_bytes += watch.heat().memory();
-        for (std::size_t tier = 0; tier < target.pages_by_tier.size() && tier < watch.pages_by_tier().size();
-             ++tier)
-            target.pages_by_tier[tier] += watch.pages_by_tier()[tier];
+    status_.heat_bytes = heat_bytes;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+        status_.targets[i].processes = now[i].processes;
+        status_.targets[i].pages_by_tier = std::move(now[i].pages_by_tier);
     }
     log::debug("round", {{"touched", round.touched_pages},
                          {"touched_slow", round.touched_slow_pages},

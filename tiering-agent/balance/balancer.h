@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "tiering-agent/balance/questions.h"
 #include "tiering-agent/balance/watch.h"
 #include "tiering-agent/move/mover.h"
 #include "tiering-agent/observe/processes.h"
@@ -79,19 +81,42 @@ class Balancer {
     // Nodes whose memory is about to be taken away: nothing is moved there. Thread safe.
     void set_leaving(std::set<int> nodes);
 
+    // What tiering shall do from the next round on, which begins as soon as the one under way is over. Heat of
+    // processes that stay watched is kept, and so are the counts of targets that keep their names. `applied`
+    // is called then, on the balancing thread. Thread safe.
+    void set_config(TieringConfig config, std::function<void()> applied = {});
+
+    // At once, also while a round takes long: what the last one came to. Thread safe.
     [[nodiscard]] BalanceStatus status() const;
+    // Everything else that is to be known of it is asked on the thread that balances: see Inspector.
+    [[nodiscard]] Questions& questions() { return questions_; }
 
   private:
+    friend class Inspector;
     using Time = std::chrono::steady_clock::time_point;
-    void refresh();
+    // What an exchange between two neighbouring tiers starts from.
+    struct Prepared {
+        MoveJob job;
+        Pair pair;
+        ExchangeOptions options;
+    };
+    struct NewConfig {
+        TieringConfig config;
+        std::vector<std::function<void()>> applied;
+    };
+    bool refresh();
     void refresh_tiers();
-    void refresh_watches();
+    bool refresh_watches();
+    void take_new_config();
+    std::vector<std::uint64_t> move_to_targets(const std::vector<TieringTarget>& before);
     void for_each_due(const std::function<Result<>(Watch&)>& visit);
     void begin_window();
     Look end_window();
     std::uint64_t exchange_all(const std::stop_token& stop);
     // Both answer how many pages moved; the processor time of moving goes to moving_.
     std::uint64_t exchange(std::uint8_t fast, const std::stop_token& stop);
+    // Nothing when it cannot be known what room there is.
+    std::optional<Prepared> prepare(std::uint8_t fast, Time now);
     void refill_rates(Time now);
     bool spend(const Move& move, std::vector<double>& left) const;
     [[nodiscard]] bool takes_part(const TieringTarget& target, std::uint8_t fast) const;
@@ -114,6 +139,7 @@ class Balancer {
     std::map<ProcessId, std::uint64_t> space_of_;
     std::uint64_t next_space_ = 1;
     std::uint64_t rounds_ = 0;
+    std::uint64_t look_at_all_in_ = 0;  // the round in which all are due: what tiers are has changed
     std::uint64_t faults_ = 0;  // of who was watched, from the window before to this one
     Time refresh_at_{};
     std::vector<double> up_left_;  // pages that each target may still move
@@ -122,10 +148,12 @@ class Balancer {
     std::chrono::microseconds moving_{0};
     double hit_ = 1;  // of the last plan between the two fastest tiers, as the next
     bool is_even_ = false;
+    Questions questions_;
 
     mutable std::mutex mutex_;
     BalanceStatus status_;  // of `mutex_`, as the next
     std::set<int> leaving_;
+    std::optional<NewConfig> new_config_;
 };
 
 }  // namespace memtide::agent

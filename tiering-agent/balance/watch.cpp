@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace memtide::agent {
 namespace {
@@ -58,18 +59,26 @@ std::uint64_t Watch::new_faults(const Files& files) {
     return stat->minor_faults - std::min(before, stat->minor_faults);
 }
 
-Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers) {
+Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers, Time now) {
+    if (!first_look_) first_look_ = now;
+    const auto ticks = [](std::chrono::seconds time) { return static_cast<std::uint64_t>(time / kTick); };
+    const auto before = std::exchange(watched_for_,
+                                      std::chrono::duration_cast<std::chrono::seconds>(now - *first_look_));
+    heat_.advance(ticks(watched_for_) - ticks(before));
     pages_by_tier_.assign(PageHeat::kTiers, 0);
     std::uint64_t known_to = 0;
     auto look =
         tracker.look(process_.pid, ranges_, tiers, [&](std::uint64_t page, std::span<const PageSeen> seen) {
             heat_.forget(known_to, page);
             heat_.observe(page, seen);
+            history_.observe(page, seen);
             known_to = page + seen.size();
             for (const PageSeen& one : seen)
                 if (one.tier != PageHeat::kNowhere) ++pages_by_tier_[one.tier];
         });
-    if (look) heat_.forget(known_to, std::numeric_limits<std::uint64_t>::max());
+    if (!look) return look;
+    heat_.forget(known_to, std::numeric_limits<std::uint64_t>::max());
+    history_.end_look(now);
     return look;
 }
 

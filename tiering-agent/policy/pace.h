@@ -40,6 +40,8 @@ class Pace {
 
     explicit Pace(const Options& options);
     void note(const Round& round);
+    // From the next round on; what has been found so far stays.
+    void set_options(const Options& options) { options_ = options; }
 
     [[nodiscard]] milliseconds window() const { return window_; }
     [[nodiscard]] milliseconds rest() const { return rest_; }

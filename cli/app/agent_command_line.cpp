@@ -72,14 +72,14 @@ void CommandLine::add_agent() {
 }
 
 void CommandLine::add_agent_explain(CLI::App* agent) {
-    auto* const explain = add_agent_command(
-        agent, "explain", "Why a page is where it is, and what becomes of it",
-        "Examples:\n"
-        "  memtide agent explain 4711 0x7f0012345000     /proc/4711/maps has addresses\n"
-        "  memtide agent explain 4711 7f0012345000 --json\n",
-        [this](const ManagerClient& client, Output& output) {
-            return explain_page(client, output, pid_, address_);
-        });
+    auto* const explain =
+        add_agent_command(agent, "explain", "Why a page is where it is, and what becomes of it",
+                          "Examples:\n"
+                          "  memtide agent explain 4711 0x7f0012345000     /proc/4711/maps has addresses\n"
+                          "  memtide agent explain 4711 7f0012345000 --json\n",
+                          [this](const ManagerClient& client, Output& output) {
+                              return explain_page(client, output, pid_, address_);
+                          });
     explain->add_option("PID", pid_, "A process")
         ->required()
         ->type_name("")

@@ -53,8 +53,6 @@ bool is_tiering_plan(const json::value& answer) {
 bool is_explanation(const json::value& answer) {
     return has_number(answer, "pid") && has_text(answer, "verdict");
 }
-bool is_heat(const json::value& answer) {
-    return has_list(answer, "tiers") && has_list(answer, "processes");
-}
+bool is_heat(const json::value& answer) { return has_list(answer, "tiers") && has_list(answer, "processes"); }
 
 }  // namespace memtide::cli

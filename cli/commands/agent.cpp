@@ -84,8 +84,7 @@ int show_heat(const ManagerClient& agent, Output& output, const HeatOptions& opt
     if (!options.svg.empty()) {
         std::ofstream file(options.svg, std::ios::binary);
         file << draw_heat(*answer);
-        if (!file.flush())
-            return output.failure(no_answer(fail_errno("write", options.svg, errno).error()));
+        if (!file.flush()) return output.failure(no_answer(fail_errno("write", options.svg, errno).error()));
         return daemon::kExitOk;
     }
     if (output.json()) {

@@ -83,8 +83,9 @@ bool RefreshingScreen::wait_a_second() {
         const auto left =
             std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
         if (left <= 0) return true;
-        std::array<pollfd, 2> waiting{{{.fd = signals_, .events = POLLIN, .revents = 0},
-                                       {.fd = reads_keys_ ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}}};
+        std::array<pollfd, 2> waiting{
+            {{.fd = signals_, .events = POLLIN, .revents = 0},
+             {.fd = reads_keys_ ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}}};
         const int ready = ::poll(waiting.data(), waiting.size(), static_cast<int>(left));
         if (ready < 0 && errno != EINTR) return false;
         if (ready <= 0) continue;

@@ -66,8 +66,7 @@ std::string paint(const std::vector<HeatRows::Cell>& cells, bool coloured) {
         }
         const std::size_t level = level_of(cell.touched, kFastColours.size());
         const int next = cell.is_absent() ? -1 : cell.is_slow() ? kSlowColours[level] : kFastColours[level];
-        if (next != colour)
-            text += next < 0 ? std::string("\x1b[0m") : fmt::format("\x1b[48;5;{}m", next);
+        if (next != colour) text += next < 0 ? std::string("\x1b[0m") : fmt::format("\x1b[48;5;{}m", next);
         colour = next;
         text += ' ';
     }
@@ -121,8 +120,8 @@ HeatRows heat_rows_of(const json::value& process) {
         if (one.end <= one.begin || heat.rows.size() >= kMostRows) continue;
         if (!heat.rows.empty() && one.begin < heat.rows.back().end) continue;
         for (std::size_t i = 0; i < heat.columns; ++i)
-            one.cells.push_back({percent_of(items_of(row, "touched"), i),
-                                 std::max(0, percent_of(items_of(row, "slow"), i))});
+            one.cells.push_back(
+                {percent_of(items_of(row, "touched"), i), std::max(0, percent_of(items_of(row, "slow"), i))});
         heat.rows.push_back(std::move(one));
     }
     return heat;

@@ -13,9 +13,9 @@ struct HeatStyle {
     std::size_t most_rows = 40;            // of a process; neighbours are drawn as one where there are more
 };
 
-// The agent's answer to /v1/heat: addresses downwards, time to the right, gaps between mappings squeezed. What
-// is in a slower tier has another colour, or says so in plain text. Whatever the answer holds, nothing falls
-// over.
+// The agent's answer to /v1/heat: addresses downwards, time to the right, gaps between mappings squeezed.
+// What is in a slower tier has another colour, or says so in plain text. Whatever the answer holds, nothing
+// falls over.
 std::string render_heat(const boost::json::value& heat, const HeatStyle& style);
 // The same in full, as an SVG document that needs nothing else.
 std::string draw_heat(const boost::json::value& heat);

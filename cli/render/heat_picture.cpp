@@ -25,9 +25,9 @@ using diagram::TextStyle;
 // Steps are few so that neighbours in time often are one box.
 constexpr int kSteps = 12;
 constexpr double kCellWidth = 10;
-constexpr double kLeast = 24;   // of all rows of one mapping, in height
+constexpr double kLeast = 24;  // of all rows of one mapping, in height
 constexpr double kRowHeight = 4;
-constexpr double kGap = 10;     // for addresses that are squeezed
+constexpr double kGap = 10;  // for addresses that are squeezed
 constexpr double kMargin = 24;
 constexpr double kAddresses = 150;
 constexpr double kTitle = 34;
@@ -36,10 +36,9 @@ constexpr double kTitle = 34;
 std::string colour_of(HeatRows::Cell cell) {
     const double share = double(cell.touched * kSteps / 100) / kSteps;
     const auto between = [share](int cold, int hot) { return cold + static_cast<int>((hot - cold) * share); };
-    return cell.is_slow() ? fmt::format("#{:02x}{:02x}{:02x}", between(219, 23), between(234, 37),
-                                        between(254, 150))
-                          : fmt::format("#{:02x}{:02x}{:02x}", between(255, 194), between(237, 30),
-                                        between(213, 10));
+    return cell.is_slow()
+               ? fmt::format("#{:02x}{:02x}{:02x}", between(219, 23), between(234, 37), between(254, 150))
+               : fmt::format("#{:02x}{:02x}{:02x}", between(255, 194), between(237, 30), between(213, 10));
 }
 
 // One row, equal neighbours as one box.
@@ -97,8 +96,8 @@ double draw_legend(SvgWriter& svg, double y) {
             svg.box({x + step * 5.0, y, 10, 12}, 0,
                     Paint{.fill = colour_of({.touched = 100 * step / kSteps, .slow = slow})});
         x += kSteps * 5.0 + 18;
-        svg.text({x, y + 10}, slow == 0 ? "fastest tier" : "slower tiers: untouched to touched in every window",
-                 style);
+        svg.text({x, y + 10},
+                 slow == 0 ? "fastest tier" : "slower tiers: untouched to touched in every window", style);
         x += 90;
     }
     return y + 30;

@@ -21,7 +21,8 @@ std::string words_of(const json::value& object, std::string_view key) {
     std::string text;
     for (const json::value& word : items_of(object, key))
         if (word.is_string())
-            text += fmt::format("{}{}", text.empty() ? "" : ", ", printable(std::string_view(word.get_string())));
+            text +=
+                fmt::format("{}{}", text.empty() ? "" : ", ", printable(std::string_view(word.get_string())));
     return text;
 }
 
@@ -65,8 +66,8 @@ std::vector<std::string> times_of(const json::value& set, const std::vector<std:
 using Cells = std::vector<std::string>;
 
 // With columns of its own before those that all of them have.
-std::string table_of(const json::value& sets, std::string_view key, Cells headings,
-                     std::size_t most, Cells (*own)(const json::value&)) {
+std::string table_of(const json::value& sets, std::string_view key, Cells headings, std::size_t most,
+                     Cells (*own)(const json::value&)) {
     const std::vector<std::int64_t> within = numbers_of(sets, "within_seconds");
     headings.insert(headings.end(), {">RSS", ">LOOKED AT"});
     for (const std::int64_t time : within) headings.push_back(">" + time_of(time));
@@ -107,20 +108,20 @@ void add_pair(const json::value& pair, Lines& lines) {
     const std::string fast = text_of(pair, "fast");
     const std::string slow = text_of(pair, "slow");
     lines.add("between", fmt::format("{} and {}", fast, slow));
-    lines.add("  would move", fmt::format(" {} up, {} down{}", about_size_of(pair, "up"),
-                                          about_size_of(pair, "down"),
-                                          flag_of(pair, "even") ? "; no page is surely warmer than others" : ""));
+    lines.add("  would move",
+              fmt::format(" {} up, {} down{}", about_size_of(pair, "up"), about_size_of(pair, "down"),
+                          flag_of(pair, "even") ? "; no page is surely warmer than others" : ""));
     lines.add("  fast hits", fmt::format(" about {} now, {} then", percent(real_of(pair, "hit_before")),
                                          percent(real_of(pair, "hit_after"))));
-    lines.add("  room", fmt::format(" {} free in {}, of which {} stay so; {} in {}",
-                                    about_size_of(pair, "fast_free"), fast, about_size_of(pair, "reserve"),
-                                    about_size_of(pair, "slow_free"), slow));
+    lines.add("  room",
+              fmt::format(" {} free in {}, of which {} stay so; {} in {}", about_size_of(pair, "fast_free"),
+                          fast, about_size_of(pair, "reserve"), about_size_of(pair, "slow_free"), slow));
     if (!member_of(pair, "coldest_up").is_null())
         lines.add("  up goes", fmt::format(" what {} of the windows or more see touched",
                                            percent(real_of(pair, "coldest_up"))));
     if (!member_of(pair, "warmest_down").is_null())
-        lines.add("  down goes", fmt::format(" what {} of them or fewer do",
-                                             percent(real_of(pair, "warmest_down"))));
+        lines.add("  down goes",
+                  fmt::format(" what {} of them or fewer do", percent(real_of(pair, "warmest_down"))));
 }
 
 std::string mapping_of(const json::value& mapping) {
@@ -171,8 +172,9 @@ void add_last_move(const json::value& move, Lines& lines) {
     const std::string ago = time_of(number_of(move, "seconds_ago"));
     const std::string rests = flag_of(move, "rests") ? "; it rests" : "";
     if (member_of(move, "error").is_null())
-        lines.add("moved", fmt::format("to {} {} ago{}{}", text_of(move, "to"), ago,
-                                       flag_of(move, "undid_another") ? ", back where it had been" : "", rests));
+        lines.add("moved",
+                  fmt::format("to {} {} ago{}{}", text_of(move, "to"), ago,
+                              flag_of(move, "undid_another") ? ", back where it had been" : "", rests));
     else
         lines.add("not moved", fmt::format("{} ago: {}{}", ago, text_of(move, "error"), rests));
 }
@@ -182,8 +184,9 @@ void add_last_move(const json::value& move, Lines& lines) {
 std::string render_reload(const json::value& change) {
     const std::string changed = words_of(change, "changed");
     const std::string restart = words_of(change, "needs_restart");
-    std::string text = fmt::format("{} was read; {}\n", text_of(change, "file"),
-                                   changed.empty() ? "nothing of tiering has changed" : "changed: " + changed);
+    std::string text =
+        fmt::format("{} was read; {}\n", text_of(change, "file"),
+                    changed.empty() ? "nothing of tiering has changed" : "changed: " + changed);
     if (!flag_of(change, "in_service"))
         text += "it takes effect as soon as the round that is under way is over\n";
     if (!restart.empty()) text += fmt::format("needs a restart to take effect: {}\n", restart);
@@ -193,9 +196,9 @@ std::string render_reload(const json::value& change) {
 std::string render_working_sets(const json::value& sets) {
     constexpr std::size_t kMostProcesses = 10;
     constexpr std::size_t kMostCgroups = 40;
-    std::string text = table_of(sets, "targets", {"TARGET", ">PROCESSES"}, SIZE_MAX, [](const json::value& set) {
-        return Cells{text_of(set, "name"), text_of(set, "processes")};
-    });
+    std::string text = table_of(
+        sets, "targets", {"TARGET", ">PROCESSES"}, SIZE_MAX,
+        [](const json::value& set) { return Cells{text_of(set, "name"), text_of(set, "processes")}; });
     text += table_of(sets, "cgroups", {"CGROUP", ">PROCESSES"}, kMostCgroups, [](const json::value& set) {
         return Cells{text_of(set, "name"), text_of(set, "processes")};
     });
@@ -221,9 +224,8 @@ std::string render_tiering_plan(const json::value& plan) {
             targets.add({text_of(target, "name"),
                          fmt::format("{}, {}", text_of(pair, "fast"), text_of(pair, "slow")),
                          about_size_of(target, "up"), about_size_of(target, "down"),
-                         number_of(target, "rate_limit") == 0
-                             ? std::string("-")
-                             : about_size_of(target, "rate_limit") + "/s"});
+                         number_of(target, "rate_limit") == 0 ? std::string("-")
+                                                              : about_size_of(target, "rate_limit") + "/s"});
     }
     return lines.text() + (targets.empty() ? "" : "\n" + targets.text());
 }

@@ -19,6 +19,7 @@
 #include "tiering-agent/app/agent_metrics.h"
 #include "tiering-agent/balance/inspector_json.h"
 #include "tiering-agent/balance/status_json.h"
+#include "tiering-agent/observe/pressure.h"
 #include "tiering-agent/observe/words.h"
 
 namespace memtide::agent {
@@ -69,6 +70,10 @@ boost::json::array to_array(const std::vector<std::string>& texts) {
     return boost::json::array(texts.begin(), texts.end());
 }
 
+boost::json::value number_or_null(std::optional<double> number) {
+    return number ? boost::json::value(*number) : boost::json::value();
+}
+
 using Names = std::set<std::string, std::less<>>;
 
 // A mistyped parameter must not be an answer to another question.
@@ -79,10 +84,9 @@ Result<> check_parameters(const http::Request& request, const Names& known) {
     for (const auto& [name, value] : request.query) {
         if (known.contains(name)) continue;
         const std::string_view meant = nearest_name(name, known);
-        const std::string hint =
-            known.empty() ? "; it takes none"
-            : meant.empty() ? fmt::format("; it takes {}", fmt::join(known, ", "))
-                            : fmt::format("; did you mean \"{}\"?", meant);
+        const std::string hint = known.empty()   ? "; it takes none"
+                                 : meant.empty() ? fmt::format("; it takes {}", fmt::join(known, ", "))
+                                                 : fmt::format("; did you mean \"{}\"?", meant);
         return fail(ErrorCode::kInvalidArgument,
                     fmt::format("{} has no query parameter \"{}\"{}", request.path, name, hint));
     }
@@ -112,8 +116,8 @@ struct AgentApi::Answer {
     std::optional<Result<boost::json::object>> value;
 };
 
-AgentApi::AgentApi(asio::any_io_executor executor, Balancer& balancer, LiveConfig& config)
-    : executor_(std::move(executor)), balancer_(balancer), config_(config) {
+AgentApi::AgentApi(asio::any_io_executor executor, const Files& files, Balancer& balancer, LiveConfig& config)
+    : executor_(std::move(executor)), files_(files), balancer_(balancer), config_(config) {
     metrics::add_process_metrics(registry_, "memtide-tiering-agent", MEMTIDE_VERSION);
     const auto add_now = [this](const char* path, auto answer) {
         router_.add("GET", path, [this, answer](http::Request request) -> asio::awaitable<http::Response> {
@@ -137,15 +141,25 @@ AgentApi::AgentApi(asio::any_io_executor executor, Balancer& balancer, LiveConfi
     add_question("/v1/plan", [](const Inspector& inspector) -> Result<boost::json::object> {
         return to_json(inspector.plan());
     });
-    router_.add("GET", "/v1/explain",
-                [this](http::Request request) { return explain(std::move(request)); });
+    router_.add("GET", "/v1/explain", [this](http::Request request) { return explain(std::move(request)); });
     router_.add("GET", "/v1/heat", [this](http::Request request) { return heat(std::move(request)); });
     router_.add("POST", "/v1/reload",
                 [this](http::Request request) { return reload_for(std::move(request)); });
 }
 
 http::Response AgentApi::status() const {
-    boost::json::object object = to_json(balancer_.status());
+    const BalanceStatus now = balancer_.status();
+    boost::json::object object = to_json(now);
+    object["pressure"] = number_or_null(read_memory_pressure(files_));
+    // The one that waits most of the cgroups of a target.
+    auto& targets = object["targets"].as_array();
+    for (std::size_t i = 0; i < now.targets.size(); ++i) {
+        std::optional<double> most;
+        for (const std::string& cgroup : now.targets[i].cgroups)
+            if (const auto pressure = read_memory_pressure(files_, cgroup))
+                most = std::max(most.value_or(0), *pressure);
+        targets[i].as_object()["pressure"] = number_or_null(most);
+    }
     boost::json::object config{{"file", config_.file()},
                                {"loaded_at", format_time(config_.loaded_at())},
                                {"needs_restart", to_array(config_.keys_for_restart())},
@@ -159,7 +173,8 @@ http::Response AgentApi::status() const {
 
 http::Response AgentApi::metrics() {
     set_metrics(registry_, balancer_.status());
-    registry_.gauge("memtide_tiering_config_loaded_time_seconds", "When the configuration in service was read")
+    registry_
+        .gauge("memtide_tiering_config_loaded_time_seconds", "When the configuration in service was read")
         .set(std::chrono::duration<double>(config_.loaded_at().time_since_epoch()).count());
     registry_
         .gauge("memtide_tiering_config_bad", "1 while the configuration file has mistakes since a reload")
@@ -240,8 +255,8 @@ asio::awaitable<http::Response> AgentApi::explain(http::Request request) {
     if (!pid) co_return refusal(pid.error());
     const auto address = read_address(request.query_value("address").value_or(""));
     if (!address) co_return refusal(address.error());
-    Question question = [pid = *pid, address = *address](const Inspector& inspector)
-        -> Result<boost::json::object> {
+    Question question = [pid = *pid,
+                         address = *address](const Inspector& inspector) -> Result<boost::json::object> {
         const auto explanation = inspector.explain(pid, address);
         if (!explanation) return std::unexpected(explanation.error());
         return to_json(*explanation);

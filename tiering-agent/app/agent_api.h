@@ -21,11 +21,12 @@ namespace memtide::agent {
 class AgentApi {
   public:
     // All of them outlive it.
-    AgentApi(boost::asio::any_io_executor executor, Balancer& balancer, LiveConfig& config);
+    AgentApi(boost::asio::any_io_executor executor, const Files& files, Balancer& balancer,
+             LiveConfig& config);
 
     [[nodiscard]] const http::Router& router() const { return router_; }
-    // Reads the configuration again; `whose` is who wants it, for the log. `applied`, if any, is called on the
-    // balancing thread once it is in service. Errors as LiveConfig::reload().
+    // Reads the configuration again; `whose` is who wants it, for the log. `applied`, if any, is called on
+    // the balancing thread once it is in service. Errors as LiveConfig::reload().
     Result<LiveConfig::Change> reload(std::string_view whose, std::function<void()> applied = {});
 
   private:
@@ -39,6 +40,7 @@ class AgentApi {
     boost::asio::awaitable<http::Response> heat(http::Request request);
 
     boost::asio::any_io_executor executor_;
+    const Files& files_;
     Balancer& balancer_;
     LiveConfig& config_;
     metrics::Registry registry_;

@@ -48,10 +48,7 @@ std::vector<std::string> keys_for_restart(const AgentConfig& running, const Agen
 }
 
 LiveConfig::LiveConfig(AgentConfig config, std::string file, Load load)
-    : config_(std::move(config)),
-      file_(std::move(file)),
-      load_(std::move(load)),
-      loaded_at_(Clock::now()) {}
+    : config_(std::move(config)), file_(std::move(file)), load_(std::move(load)), loaded_at_(Clock::now()) {}
 
 Result<LiveConfig::Change> LiveConfig::reload() {
     if (file_.empty())

@@ -187,8 +187,7 @@ int serve(LiveConfig& live) {
     if (config.tiering.mode != TieringMode::kOff) {
         std::error_code ignored;  // the socket's own error says it better
         std::filesystem::create_directories(config.state, ignored);
-        auto started =
-            TieringService::start(io.get_executor(), files, live, config.state + "/agent.sock");
+        auto started = TieringService::start(io.get_executor(), files, live, config.state + "/agent.sock");
         // A host that gets its memory from a fabric manager goes on doing so.
         if (!started && config.manager.empty()) return failure(started.error().message);
         if (started)
@@ -205,11 +204,11 @@ int serve(LiveConfig& live) {
         fabric = *std::move(started);
     }
 
+    const auto hangup = live.file().empty() ? daemon::Hangup::kEnds : daemon::Hangup::kIsTakenElsewhere;
     boost::asio::co_spawn(
         io,
         [&]() -> boost::asio::awaitable<void> {
-            co_await daemon::wait_for_shutdown_signal(live.file().empty() ? daemon::Hangup::kEnds
-                                                                          : daemon::Hangup::kIsTakenElsewhere);
+            co_await daemon::wait_for_shutdown_signal(hangup);
             daemon::notify_stopping();
             if (tiering) co_await tiering->stop();
             io.stop();

@@ -28,7 +28,7 @@ struct TieringService::Impl {
         : tracker(std::move(chosen)),
           mover(make_unit_mover()),
           balancer({files, *tracker, *mover}, options_of(config.config().tiering)),
-          api(executor, balancer, config),
+          api(executor, files, balancer, config),
           server(executor, api.router()) {}
 
     std::unique_ptr<Tracker> tracker;

@@ -39,7 +39,10 @@ Pace::Options with_costs(Pace::Options options, const TieringConfig& config) {
 }  // namespace
 
 Balancer::Balancer(const Parts& parts, BalanceOptions options)
-    : parts_(parts), options_(std::move(options)), processes_(parts.files), pace_(with_costs(options_.pace, options_.config)) {
+    : parts_(parts),
+      options_(std::move(options)),
+      processes_(parts.files),
+      pace_(with_costs(options_.pace, options_.config)) {
     status_.tracker = fmt::format("{} ({})", parts_.tracker.name(), parts_.tracker.sees());
     status_.mode = options_.config.mode;
     for (const TieringTarget& target : options_.config.targets)
@@ -56,9 +59,8 @@ void Balancer::run(const std::stop_token& stop) {
 void Balancer::round(const std::stop_token& stop) {
     const microseconds before = processor_time();
     ++rounds_;
-    take_new_config();
     const auto now = steady_clock::now();
-    if (now >= refresh_at_) {
+    if (!take_new_config() && now >= refresh_at_) {
         (void)refresh();
         refresh_at_ = now + options_.refresh_every;
     }
@@ -68,6 +70,7 @@ void Balancer::round(const std::stop_token& stop) {
     const Look look = end_window();
     moving_ = {};
     const std::uint64_t moved = exchange_all(stop);
+    decisions_.flush(steady_clock::now());
     const microseconds cost = processor_time() - before - moving_;
     std::uint64_t fast_pages = 0;
     for (const auto& [space, watch] : watches_)
@@ -92,11 +95,30 @@ bool Balancer::refresh() {
     const bool read = refresh_watches();
     std::vector<std::string> notes = find_rivals(parts_.files);
     notes.insert(notes.end(), tiers_.notes.begin(), tiers_.notes.end());
+    auto cgroups = cgroups_of_targets();
     const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < cgroups.size(); ++i) status_.targets[i].cgroups = std::move(cgroups[i]);
     if (notes != status_.notes)
         for (const std::string& note : notes) log::warning("tiering", {{"note", note}});
     status_.notes = std::move(notes);
     return read;
+}
+
+std::vector<std::vector<std::string>> Balancer::cgroups_of_targets() const {
+    std::vector<std::map<std::string, std::uint64_t>> sizes(options_.config.targets.size());
+    for (const auto& [space, watch] : watches_)
+        if (!watch.cgroup().empty()) sizes[watch.target()][watch.cgroup()] += watch.rss().value;
+    std::vector<std::vector<std::string>> answer;
+    for (const auto& of_target : sizes) {
+        std::vector<std::pair<std::uint64_t, std::string>> largest;
+        for (const auto& [cgroup, size] : of_target) largest.emplace_back(size, cgroup);
+        std::ranges::sort(largest, std::ranges::greater{});
+        if (largest.size() > BalanceStatus::OfTarget::kMostCgroups)
+            largest.resize(BalanceStatus::OfTarget::kMostCgroups);
+        auto& cgroups = answer.emplace_back();
+        for (auto& [size, cgroup] : largest) cgroups.push_back(std::move(cgroup));
+    }
+    return answer;
 }
 
 void Balancer::refresh_tiers() {
@@ -164,13 +186,14 @@ bool Balancer::refresh_watches() {
     return true;
 }
 
-void Balancer::take_new_config() {
+// True when there was one: then everything has been refreshed.
+bool Balancer::take_new_config() {
     std::optional<NewConfig> taken;
     {
         const std::lock_guard lock(mutex_);
         taken = std::exchange(new_config_, std::nullopt);
     }
-    if (!taken) return;
+    if (!taken) return false;
     const TieringConfig before = std::exchange(options_.config, std::move(taken->config));
     options_.pace = with_costs(options_.pace, options_.config);
     pace_.set_options(options_.pace);
@@ -185,6 +208,7 @@ void Balancer::take_new_config() {
     refresh_at_ = steady_clock::now() + options_.refresh_every;
     for (const auto& applied : taken->applied)
         if (applied) applied();
+    return true;
 }
 
 // What belonged to a target belongs to the one that has its name now, until processes are looked at again.
@@ -411,12 +435,16 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     for (const auto& [space, watch] : watches_) job.pid_of_space[space] = watch.process().pid;
     const auto deadline = now + options_.longest_move;
     const microseconds planned = processor_time();
-    std::map<std::size_t, std::pair<std::uint64_t, std::uint64_t>> by_target;
+    std::map<std::size_t, DecisionLog::Exchange> by_target;
+    const auto counts_of = [&](const Move& move) -> DecisionLog::Exchange& {
+        return by_target[watches_.at(move.space).target()];
+    };
     const MoveReport report = carry_out(
         job, parts_.mover,
         [&](const Move& move, bool promoted, int error) {
             const auto at = steady_clock::now();
             if (error != 0) {
+                counts_of(move).failed_pages += move.pages;
                 // That there was no room is not the page's fault.
                 if (error != ENOMEM) log_.add_failure(move.space, move.page, at, error);
                 return;
@@ -425,30 +453,27 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
             const std::uint8_t to = promoted ? pair.fast : pair.slow;
             watch.heat().set_tier(move.page, to);
             log_.add(move.space, move.page, move.pages, to, at);
-            auto& counts = by_target[watch.target()];
-            (promoted ? counts.first : counts.second) += move.pages;
+            auto& counts = counts_of(move);
+            (promoted ? counts.promoted_pages : counts.demoted_pages) += move.pages;
         },
         [&] { return !stop.stop_requested() && steady_clock::now() < deadline; });
     moving_ += processor_time() - planned;
-    std::uint64_t failed = 0;
-    for (const auto& [error, count] : report.failed_pages) failed += count;
-    log::debug("exchange", {{"tier", tiers_.tiers[fast].name},
-                            {"free", pair.fast_free},
-                            {"reserve", pair.reserve},
-                            {"even", plan.is_even},
-                            {"to_demote", plan.demoted_pages},
-                            {"to_promote", plan.promoted_pages},
-                            {"demoted", report.demoted_pages},
-                            {"promoted", report.promoted_pages},
-                            {"failed", failed}});
+    for (auto& [target, counts] : by_target) {
+        counts.target = options_.config.targets[target].name;
+        counts.fast = tiers_.tiers[fast].name;
+        counts.slow = tiers_.tiers[fast + 1U].name;
+        counts.hit_before = plan.hit_before;
+        counts.hit_after = plan.hit_after;
+        decisions_.note(counts);
+    }
     for (const std::uint64_t gone : report.gone) drop(gone, {ErrorCode::kNotFound, "it has ended"});
     const std::lock_guard lock(mutex_);
     status_.promoted_pages += report.promoted_pages;
     status_.demoted_pages += report.demoted_pages;
     for (const auto& [error, count] : report.failed_pages) status_.failed_pages[error] += count;
     for (const auto& [target, counts] : by_target) {
-        status_.targets[target].promoted_pages += counts.first;
-        status_.targets[target].demoted_pages += counts.second;
+        status_.targets[target].promoted_pages += counts.promoted_pages;
+        status_.targets[target].demoted_pages += counts.demoted_pages;
     }
     return report.promoted_pages + report.demoted_pages;
 }

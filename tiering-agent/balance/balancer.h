@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tiering-agent/balance/decision_log.h"
 #include "tiering-agent/balance/questions.h"
 #include "tiering-agent/balance/watch.h"
 #include "tiering-agent/move/mover.h"
@@ -41,6 +42,9 @@ struct BalanceStatus {
         std::vector<std::uint64_t> pages_by_tier{};
         std::uint64_t promoted_pages = 0;
         std::uint64_t demoted_pages = 0;
+        // Of its processes, those that have most of its memory; no more than kMostCgroups.
+        std::vector<std::string> cgroups{};
+        static constexpr std::size_t kMostCgroups = 8;
 
         friend bool operator==(const OfTarget&, const OfTarget&) = default;
     };
@@ -81,9 +85,9 @@ class Balancer {
     // Nodes whose memory is about to be taken away: nothing is moved there. Thread safe.
     void set_leaving(std::set<int> nodes);
 
-    // What tiering shall do from the next round on, which begins as soon as the one under way is over. Heat of
-    // processes that stay watched is kept, and so are the counts of targets that keep their names. `applied`
-    // is called then, on the balancing thread. Thread safe.
+    // What tiering shall do from the next round on, which begins as soon as the one under way is over. Heat
+    // of processes that stay watched is kept, and so are the counts of targets that keep their names.
+    // `applied` is called then, on the balancing thread. Thread safe.
     void set_config(TieringConfig config, std::function<void()> applied = {});
 
     // At once, also while a round takes long: what the last one came to. Thread safe.
@@ -107,7 +111,7 @@ class Balancer {
     bool refresh();
     void refresh_tiers();
     bool refresh_watches();
-    void take_new_config();
+    bool take_new_config();
     std::vector<std::uint64_t> move_to_targets(const std::vector<TieringTarget>& before);
     void for_each_due(const std::function<Result<>(Watch&)>& visit);
     void begin_window();
@@ -122,6 +126,7 @@ class Balancer {
     [[nodiscard]] bool takes_part(const TieringTarget& target, std::uint8_t fast) const;
     [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
     void publish(const Pace::Round& round);
+    [[nodiscard]] std::vector<std::vector<std::string>> cgroups_of_targets() const;
     void drop(std::uint64_t space, const Error& why);
     [[nodiscard]] TieringMode mode_of(std::size_t target) const;
     // Those whose turn it is: idle processes are looked at in one window of kIdleWindows.
@@ -140,7 +145,7 @@ class Balancer {
     std::uint64_t next_space_ = 1;
     std::uint64_t rounds_ = 0;
     std::uint64_t look_at_all_in_ = 0;  // the round in which all are due: what tiers are has changed
-    std::uint64_t faults_ = 0;  // of who was watched, from the window before to this one
+    std::uint64_t faults_ = 0;          // of who was watched, from the window before to this one
     Time refresh_at_{};
     std::vector<double> up_left_;  // pages that each target may still move
     std::vector<double> down_left_;
@@ -149,6 +154,7 @@ class Balancer {
     double hit_ = 1;  // of the last plan between the two fastest tiers, as the next
     bool is_even_ = false;
     Questions questions_;
+    DecisionLog decisions_;
 
     mutable std::mutex mutex_;
     BalanceStatus status_;  // of `mutex_`, as the next

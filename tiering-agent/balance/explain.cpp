@@ -13,8 +13,8 @@ namespace {
 constexpr double kPercent = 100.0 / PageHeat::kMost;
 
 bool has_page(const std::vector<Move>& moves, std::uint64_t space, std::uint64_t page) {
-    return std::ranges::any_of(
-        moves, [&](const Move& move) { return move.space == space && move.page == page; });
+    return std::ranges::any_of(moves,
+                               [&](const Move& move) { return move.space == space && move.page == page; });
 }
 
 }  // namespace
@@ -30,8 +30,8 @@ std::optional<std::size_t> Inspector::explain_process(Explanation& answer, Proce
     ProcessTable table(balancer_.parts_.files);
     const auto processes = table.read();
     if (!processes) return std::nullopt;
-    const auto found = std::ranges::find(*processes, answer.pid,
-                                         [](const Process& one) { return one.id.pid; });
+    const auto found =
+        std::ranges::find(*processes, answer.pid, [](const Process& one) { return one.id.pid; });
     if (found == processes->end()) return std::nullopt;
     process = *found;
     answer.comm = process.comm;
@@ -49,9 +49,9 @@ std::optional<std::size_t> Inspector::explain_process(Explanation& answer, Proce
     else if (balancer_.options_.config.mode != TieringMode::kMove)
         answer.why_not.emplace_back("the mode of tiering is observe: nothing is moved");
     if (process.rss < balancer_.options_.least_rss)
-        answer.why_not.push_back(fmt::format("the process has {}, and those of less than {} are not looked at",
-                                             format_bytes(process.rss),
-                                             format_bytes(balancer_.options_.least_rss)));
+        answer.why_not.push_back(
+            fmt::format("the process has {}, and those of less than {} are not looked at",
+                        format_bytes(process.rss), format_bytes(balancer_.options_.least_rss)));
     return member.target;
 }
 
@@ -96,10 +96,8 @@ void Inspector::explain_place(Explanation& answer) const {
         answer.why_not.push_back(fmt::format("node {} is in no tier", node));
 }
 
-Explanation::Rank Inspector::rank_of(const Watch& watch, const HeatMap::Unit& unit,
-                                     std::uint8_t fast) const {
-    const unsigned own =
-        weighted_heat(unit.heat.heat(), targets()[watch.target()].weight / 100.0);
+Explanation::Rank Inspector::rank_of(const Watch& watch, const HeatMap::Unit& unit, std::uint8_t fast) const {
+    const unsigned own = weighted_heat(unit.heat.heat(), targets()[watch.target()].weight / 100.0);
     Explanation::Rank rank{.fast = balancer_.tiers_.tiers[fast].name,
                            .slow = balancer_.tiers_.tiers[fast + 1U].name};
     for (const Space& space : balancer_.spaces(fast)) {
@@ -134,9 +132,9 @@ std::string Inspector::verdict_of(const Explanation& answer, const Watch& watch,
     const auto plan_of = [&](std::uint8_t fast) -> std::optional<std::pair<ExchangePlan, ExchangeOptions>> {
         const auto prepared = balancer_.prepare(fast, std::chrono::steady_clock::now());
         if (!prepared) return std::nullopt;
-        return std::pair{plan_exchange(balancer_.spaces(fast), prepared->pair, prepared->options,
-                                       &balancer_.log_),
-                         prepared->options};
+        return std::pair{
+            plan_exchange(balancer_.spaces(fast), prepared->pair, prepared->options, &balancer_.log_),
+            prepared->options};
     };
     const std::string may = moves ? "" : ", if it were moved";
     if (unit.windows < kLeastWindows)

@@ -32,9 +32,9 @@ struct WorkingSets {
         std::size_t processes = 0;
         Bytes rss{};  // of all memory of the processes
         std::uint64_t present_pages = 0;
-        Pages touched_pages{};          // by kWithin, each with what those before it have
-        Pages fast_pages{};             // of these, in the fastest tier
-        std::uint64_t all_fast_pages = 0;  // of present_pages
+        Pages touched_pages{};                // by kWithin, each with what those before it have
+        Pages fast_pages{};                   // of these, in the fastest tier
+        std::uint64_t all_fast_pages = 0;     // of present_pages
         std::chrono::seconds watched_for{0};  // the longest of its processes: what is longer ago is not known
     };
     std::vector<Of> targets{};    // all that there are
@@ -163,8 +163,7 @@ class Inspector {
     [[nodiscard]] std::optional<std::string> why_left_out(std::size_t target) const;
     [[nodiscard]] PlanPreview::OfPair plan_pair(std::uint8_t fast) const;
     [[nodiscard]] std::optional<std::size_t> explain_process(Explanation& answer, Process& process) const;
-    Result<> explain_mapping(Explanation& answer, const Process& process,
-                             const TieringTarget* target) const;
+    Result<> explain_mapping(Explanation& answer, const Process& process, const TieringTarget* target) const;
     void explain_place(Explanation& answer) const;
     void explain_heat(Explanation& answer, const Watch& watch) const;
     [[nodiscard]] Explanation::Rank rank_of(const Watch& watch, const HeatMap::Unit& unit,

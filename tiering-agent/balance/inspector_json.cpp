@@ -70,13 +70,13 @@ json::object to_json(const PlanPreview::OfPair& pair) {
 std::string hex(std::uint64_t address) { return fmt::format("{:#x}", address); }
 
 json::object to_json(const Vma& vma) {
-    json::object object{{"begin", hex(vma.range.begin)},
-                        {"end", hex(vma.range.end)},
-                        {"kind", to_string(vma.kind)},
-                        {"name", text_or_null(vma.name)},
-                        {"permissions", fmt::format("{}{}{}{}", vma.readable ? 'r' : '-',
-                                                    vma.writable ? 'w' : '-', vma.executable ? 'x' : '-',
-                                                    vma.is_private ? 'p' : 's')}};
+    json::object object{
+        {"begin", hex(vma.range.begin)},
+        {"end", hex(vma.range.end)},
+        {"kind", to_string(vma.kind)},
+        {"name", text_or_null(vma.name)},
+        {"permissions", fmt::format("{}{}{}{}", vma.readable ? 'r' : '-', vma.writable ? 'w' : '-',
+                                    vma.executable ? 'x' : '-', vma.is_private ? 'p' : 's')}};
     object["locked"] = vma.flags ? json::value(vma.flags->locked) : json::value();
     object["hugetlb"] = vma.flags ? json::value(vma.flags->hugetlb) : json::value();
     object["policy"] = vma.policy ? json::value(*vma.policy) : json::value();
@@ -116,7 +116,7 @@ json::value to_json(const std::optional<Explanation::LastMove>& move) {
 }
 
 // Percent; null where nothing was.
-json::array to_json(const std::vector<HeatHistory::Cell>& cells, std::uint8_t HeatHistory::Cell::*what) {
+json::array to_json(const std::vector<HeatHistory::Cell>& cells, std::uint8_t HeatHistory::Cell::* what) {
     json::array array;
     for (const HeatHistory::Cell& cell : cells)
         array.push_back(cell.is_absent() ? json::value()
@@ -168,8 +168,7 @@ json::object to_json(const HeatPicture& picture) {
     json::array processes;
     for (const auto& process : picture.processes) {
         json::array columns;
-        for (const auto ago : process.columns)
-            columns.push_back(std::chrono::duration<double>(ago).count());
+        for (const auto ago : process.columns) columns.push_back(std::chrono::duration<double>(ago).count());
         json::array rows;
         for (const HeatHistory::Row& row : process.rows)
             rows.push_back({{"begin", hex(row.begin << kPageShift)},

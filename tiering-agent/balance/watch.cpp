@@ -62,8 +62,8 @@ std::uint64_t Watch::new_faults(const Files& files) {
 Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers, Time now) {
     if (!first_look_) first_look_ = now;
     const auto ticks = [](std::chrono::seconds time) { return static_cast<std::uint64_t>(time / kTick); };
-    const auto before = std::exchange(watched_for_,
-                                      std::chrono::duration_cast<std::chrono::seconds>(now - *first_look_));
+    const auto before =
+        std::exchange(watched_for_, std::chrono::duration_cast<std::chrono::seconds>(now - *first_look_));
     heat_.advance(ticks(watched_for_) - ticks(before));
     pages_by_tier_.assign(PageHeat::kTiers, 0);
     std::uint64_t known_to = 0;

@@ -12,10 +12,10 @@
 
 namespace memtide::agent {
 
-// A picture of one address space over time, for people: which parts of it were touched when, and which were in
-// a slower tier. Bounded whatever the space does: columns of time become twice as long, and rows of addresses
-// twice as large, when there are too many of them; from kLongestColumn on the oldest columns go. Not thread
-// safe.
+// A picture of one address space over time, for people: which parts of it were touched when, and which were
+// in a slower tier. Bounded whatever the space does: columns of time become twice as long, and rows of
+// addresses twice as large, when there are too many of them; from kLongestColumn on the oldest columns go.
+// Not thread safe.
 class HeatHistory {
   public:
     using Time = std::chrono::steady_clock::time_point;

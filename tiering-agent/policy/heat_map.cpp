@@ -99,7 +99,8 @@ void HeatMap::forget(std::uint64_t first, std::uint64_t end) {
 void HeatMap::set_tier(std::uint64_t page, std::uint8_t tier) {
     const auto group = groups_.find(page / kPagesPerHuge);
     if (group == groups_.end()) return;
-    PageHeat& heat = group->second.pages ? group->second.pages->heat[page % kPagesPerHuge] : group->second.whole;
+    PageHeat& heat =
+        group->second.pages ? group->second.pages->heat[page % kPagesPerHuge] : group->second.whole;
     if (heat.tier() != PageHeat::kNowhere) heat.set_tier(tier);
 }
 

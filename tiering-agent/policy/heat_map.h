@@ -65,8 +65,8 @@ class HeatMap {
             }
             for (unsigned i = 0; i < kPagesPerHuge; ++i)
                 if (const PageHeat heat = group.pages->heat[i]; heat.tier() != PageHeat::kNowhere)
-                    visit(Unit{first + i, 1, group.windows, heat,
-                               untouched_since(group.pages->touched_at[i])});
+                    visit(
+                        Unit{first + i, 1, group.windows, heat, untouched_since(group.pages->touched_at[i])});
         }
     }
     [[nodiscard]] Unit at(std::uint64_t page) const;  // kNowhere when nothing is known of it

@@ -116,10 +116,11 @@ class MadeUpMachine {
         for (int i = 0; i < rounds; ++i) {
             ++ticks_;
             for (const auto& [pid, comm] : names_)
-                tree_.put(fmt::format("proc/{}/stat", pid),
-                          fmt::format("{} ({}) S 1 0 0 0 -1 0 99 0 0 0 {} 0 0 0 20 0 1 0 5 3133440 2048 184467 "
-                                      "4096 93926 140726 0\n",
-                                      pid, comm, ticks_));
+                tree_.put(
+                    fmt::format("proc/{}/stat", pid),
+                    fmt::format("{} ({}) S 1 0 0 0 -1 0 99 0 0 0 {} 0 0 0 20 0 1 0 5 3133440 2048 184467 "
+                                "4096 93926 140726 0\n",
+                                pid, comm, ticks_));
             balancer().round({});
         }
         return balancer().status();

@@ -15,7 +15,8 @@ TEST(Questions, AreAnsweredInOrderOnTheThreadThatSleeps) {
     Questions questions;
     std::stop_source stop;
     std::vector<int> answers;
-    std::jthread sleeper([&] { questions.answer_for(std::chrono::minutes(5), stop.get_token(), Sleep::kDeep); });
+    std::jthread sleeper(
+        [&] { questions.answer_for(std::chrono::minutes(5), stop.get_token(), Sleep::kDeep); });
     std::atomic<int> answered{0};
     for (int i = 0; i < 3; ++i)
         EXPECT_TRUE(questions.ask([&, i] {
@@ -42,8 +43,7 @@ TEST(Questions, WakeEndsALightSleepOrTheNextOne) {
 TEST(Questions, TooManyAreRefused) {
     Questions questions;
     std::size_t answered = 0;
-    for (std::size_t i = 0; i < Questions::kMostWaiting; ++i)
-        EXPECT_TRUE(questions.ask([&] { ++answered; }));
+    for (std::size_t i = 0; i < Questions::kMostWaiting; ++i) EXPECT_TRUE(questions.ask([&] { ++answered; }));
     EXPECT_FALSE(questions.ask([&] { ++answered; }));
     questions.answer_waiting();
     EXPECT_EQ(answered, Questions::kMostWaiting);

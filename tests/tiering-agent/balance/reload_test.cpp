@@ -10,7 +10,6 @@ namespace {
 
 using testing::ElementsAre;
 
-
 class BalanceReload : public testing::Test {
   protected:
     BalanceReload() {
@@ -19,7 +18,8 @@ class BalanceReload : public testing::Test {
     }
     TieringConfig config() const { return machine_.options_.config; }
     [[nodiscard]] unsigned windows() {
-        const auto answer = Inspector(machine_.balancer()).explain(MadeUpMachine::kPid, MadeUpMachine::kBegin);
+        const auto answer =
+            Inspector(machine_.balancer()).explain(MadeUpMachine::kPid, MadeUpMachine::kBegin);
         return answer && answer->heat ? answer->heat->windows : 0;
     }
     MadeUpMachine machine_;
@@ -123,9 +123,7 @@ TEST_F(BalanceReload, TheLastOfSeveralCounts) {
 // While a round takes long.
 TEST_F(BalanceReload, StatusIsAnsweredInTheMiddleOfALook) {
     bool asked = false;
-    machine_.pages_.on_look = [&] {
-        asked = machine_.balancer().status().rounds == 0;
-    };
+    machine_.pages_.on_look = [&] { asked = machine_.balancer().status().rounds == 0; };
     machine_.run(1);
     EXPECT_TRUE(asked);
 }

@@ -99,8 +99,7 @@ TEST_F(History, IsBoundedWhateverTheSpaceDoes) {
     EXPECT_GT(rows.size(), HeatHistory::kMostRows / 4);
     EXPECT_LT(history_.memory(), 64U << 10);
     for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_GE(rows[i].begin, rows[i - 1].end);
-    for (const Cell cell : rows.front().cells)
-        EXPECT_TRUE(cell.is_absent() || cell.slow == Cell::kMost);
+    for (const Cell cell : rows.front().cells) EXPECT_TRUE(cell.is_absent() || cell.slow == Cell::kMost);
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/log/log.h"
+#include "tiering-agent/balance/processor_time.h"
 #include "tiering-agent/balance/rivals.h"
 #include "tiering-agent/observe/zones.h"
 
@@ -18,13 +18,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-microseconds processor_time() {
-    timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return std::chrono::seconds(time.tv_sec) +
-           std::chrono::duration_cast<microseconds>(std::chrono::nanoseconds(time.tv_nsec));
-}
 
 std::uint64_t pages(Bytes bytes) { return bytes.value >> kPageShift; }
 
@@ -58,6 +51,7 @@ void Balancer::run(const std::stop_token& stop) {
 
 void Balancer::round(const std::stop_token& stop) {
     const microseconds before = processor_time();
+    (void)questions_.take_cost();  // of answers in the rest before
     ++rounds_;
     const auto now = steady_clock::now();
     if (!take_new_config() && now >= refresh_at_) {
@@ -71,7 +65,7 @@ void Balancer::round(const std::stop_token& stop) {
     moving_ = {};
     const std::uint64_t moved = exchange_all(stop);
     decisions_.flush(steady_clock::now());
-    const microseconds cost = processor_time() - before - moving_;
+    const microseconds cost = processor_time() - before - moving_ - questions_.take_cost();
     std::uint64_t fast_pages = 0;
     for (const auto& [space, watch] : watches_)
         if (!watch.pages_by_tier().empty()) fast_pages += watch.pages_by_tier()[0];
@@ -96,10 +90,11 @@ bool Balancer::refresh() {
     std::vector<std::string> notes = find_rivals(parts_.files);
     notes.insert(notes.end(), tiers_.notes.begin(), tiers_.notes.end());
     auto cgroups = cgroups_of_targets();
-    const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < cgroups.size(); ++i) status_.targets[i].cgroups = std::move(cgroups[i]);
+    // Nobody else writes to the status.
     if (notes != status_.notes)
         for (const std::string& note : notes) log::warning("tiering", {{"note", note}});
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < cgroups.size(); ++i) status_.targets[i].cgroups = std::move(cgroups[i]);
     status_.notes = std::move(notes);
     return read;
 }
@@ -458,6 +453,12 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
         },
         [&] { return !stop.stop_requested() && steady_clock::now() < deadline; });
     moving_ += processor_time() - planned;
+    log::debug("plan", {{"fast", tiers_.tiers[fast].name},
+                        {"free", pair.fast_free},
+                        {"reserve", pair.reserve},
+                        {"even", plan.is_even},
+                        {"to_demote", plan.demoted_pages},
+                        {"to_promote", plan.promoted_pages}});
     for (auto& [target, counts] : by_target) {
         counts.target = options_.config.targets[target].name;
         counts.fast = tiers_.tiers[fast].name;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tiering-agent/balance/processor_time.h"
+
 namespace memtide::agent {
 
 bool Questions::ask(Question question) {
@@ -23,7 +25,9 @@ void Questions::answer_all(std::unique_lock<std::mutex>& lock) {
         const Question question = std::move(waiting_.front());
         waiting_.pop_front();
         lock.unlock();
+        const auto before = processor_time();
         question();
+        cost_ += processor_time() - before;
         lock.lock();
     }
 }

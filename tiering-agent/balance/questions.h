@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <stop_token>
+#include <utility>
 
 namespace memtide::agent {
 
@@ -29,6 +30,9 @@ class Questions {
     // For the thread that answers: sleeps until the time is over, it is woken or to stop; answers meanwhile.
     void answer_for(std::chrono::milliseconds time, const std::stop_token& stop, Sleep sleep);
 
+    // For the thread that answers: the processor time that answers took since the last call.
+    std::chrono::microseconds take_cost() { return std::exchange(cost_, std::chrono::microseconds(0)); }
+
   private:
     void answer_all(std::unique_lock<std::mutex>& lock);
 
@@ -36,6 +40,7 @@ class Questions {
     std::condition_variable_any asked_;
     std::deque<Question> waiting_;
     bool wakes_ = false;
+    std::chrono::microseconds cost_{0};  // of the thread that answers, without the mutex
 };
 
 }  // namespace memtide::agent

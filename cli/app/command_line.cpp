@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "cli/app/usage.h"
-#include "cli/commands/agent.h"
 #include "cli/commands/inventory.h"
 #include "cli/commands/picture.h"
 #include "cli/commands/rack.h"
@@ -320,25 +319,6 @@ void CommandLine::add_events() {
     only("--host", events_.filter.host, "Only events about this host", "HOST");
     command->callback([this] {
         chosen_ = [this](const auto& manager, auto& output) { return show_events(manager, output, events_); };
-    });
-}
-
-void CommandLine::add_agent() {
-    auto* const agent = add("agent", "What the tiering agent of this machine does",
-                            "  memtide agent status\n"
-                            "  memtide --json agent status | jq .hit\n");
-    agent->require_subcommand(1);
-    auto* const status = agent->add_subcommand("status", "Tiers, targets, and what was moved");
-    status
-        ->add_option("--socket", agent_socket_,
-                     "Where it answers: agent.sock in the `state` folder of its configuration")
-        ->type_name("PATH")
-        ->check(something())
-        ->capture_default_str();
-    status->callback([this] {
-        chosen_ = [this](const auto&, auto& output) {
-            return show_agent_status(ManagerClient("unix:" + agent_socket_), output);
-        };
     });
 }
 

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/client/manager_client.h"
+#include "cli/commands/agent.h"
 #include "cli/commands/compositions.h"
 #include "cli/commands/events.h"
 #include "cli/commands/output.h"
@@ -39,6 +40,11 @@ class CommandLine {
     void add_list_and_show();
     void add_events();
     void add_agent();
+    using AgentCommand = std::function<int(const ManagerClient& agent, Output&)>;
+    CLI::App* add_agent_command(CLI::App* agent, const char* name, const char* text, const char* more,
+                                AgentCommand command);
+    void add_agent_heat(CLI::App* agent);
+    void add_agent_explain(CLI::App* agent);
     void add_history();
     void add_help();
     void add_credentials();
@@ -51,6 +57,9 @@ class CommandLine {
     // What was typed; the chosen command reads it.
     std::string url_ = "http://127.0.0.1:8080";
     std::string agent_socket_ = "/run/memtide/tiering-agent/agent.sock";
+    HeatOptions heat_;
+    std::uint64_t pid_ = 0;
+    std::string address_;
     http::CredentialFiles credentials_;
     bool json_ = false;
     bool svg_ = false;

@@ -41,5 +41,18 @@ bool is_event(const json::value& answer) { return has_number(answer, "id") && ha
 bool is_agent_status(const json::value& answer) {
     return has_text(answer, "mode") && has_list(answer, "tiers") && has_list(answer, "targets");
 }
+bool is_reload(const json::value& answer) {
+    return has_text(answer, "loaded_at") && has_list(answer, "changed");
+}
+bool is_working_sets(const json::value& answer) {
+    return has_list(answer, "within_seconds") && has_list(answer, "targets");
+}
+bool is_tiering_plan(const json::value& answer) {
+    return has_text(answer, "mode") && has_list(answer, "pairs");
+}
+bool is_explanation(const json::value& answer) {
+    return has_number(answer, "pid") && has_text(answer, "verdict");
+}
+bool is_heat(const json::value& answer) { return has_list(answer, "tiers") && has_list(answer, "processes"); }
 
 }  // namespace memtide::cli

@@ -18,5 +18,10 @@ bool is_plan(const boost::json::value& answer);
 bool is_history(const boost::json::value& answer);
 bool is_event(const boost::json::value& answer);
 bool is_agent_status(const boost::json::value& answer);
+bool is_reload(const boost::json::value& answer);
+bool is_working_sets(const boost::json::value& answer);
+bool is_tiering_plan(const boost::json::value& answer);
+bool is_explanation(const boost::json::value& answer);
+bool is_heat(const boost::json::value& answer);
 
 }  // namespace memtide::cli

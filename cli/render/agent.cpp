@@ -52,6 +52,18 @@ std::string render_agent_status(const json::value& status) {
                               number_of(status, "rounds"), number_of(status, "window_ms"),
                               number_of(status, "rest_ms"), real_of(status, "processor_seconds"),
                               size_of(status, "heat_bytes")));
+    if (const json::value& config = member_of(status, "config"); config.is_object()) {
+        line("config", fmt::format("{}, read at {}", text_of(config, "file"), text_of(config, "loaded_at")));
+        for (const json::value& key : items_of(config, "needs_restart"))
+            if (key.is_string())
+                line("",
+                     "a change of `" + printable(std::string_view(key.get_string())) + "` needs a restart");
+        const json::value& error = member_of(config, "last_error");
+        for (const json::value& mistake : items_of(error, "mistakes"))
+            if (mistake.is_string())
+                line("not read", fmt::format("{} at {}", printable(std::string_view(mistake.get_string())),
+                                             text_of(error, "at")));
+    }
     for (const json::value& note : items_of(status, "notes"))
         if (note.is_string()) line("note", printable(std::string_view(note.get_string())));
 

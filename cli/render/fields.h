@@ -13,6 +13,9 @@ namespace memtide::cli {
 // none may steer the reader's terminal: all are printable().
 std::string text_of(const boost::json::value& object, std::string_view key);
 std::string size_of(const boost::json::value& object, std::string_view key);  // "256MiB"
+// "1.2GiB": for people who compare sizes that are nobody's exact wish.
+std::string about_size_of(const boost::json::value& object, std::string_view key);
+std::string about_size(std::uint64_t bytes);
 std::int64_t number_of(const boost::json::value& object, std::string_view key);
 double real_of(const boost::json::value& object, std::string_view key);
 bool flag_of(const boost::json::value& object, std::string_view key);

@@ -25,13 +25,15 @@ class ScriptedManager {
   public:
     using Answer = std::function<http::Response(const http::Request&)>;
 
-    explicit ScriptedManager(Answer answer) : answer_(std::move(answer)) {
+    // `address`: as http::Server::listen().
+    explicit ScriptedManager(Answer answer, const std::string& address = "127.0.0.1:0")
+        : answer_(std::move(answer)) {
         for (const char* method : {"GET", "POST", "DELETE"})
             for (const char* pattern : {"/v1/{a}", "/v1/{a}/{b}", "/v1/{a}/{b}/{c}"})
                 router_.add(method, pattern,
                             [this](http::Request request) { return handle(std::move(request)); });
         server_ = std::make_unique<http::Server>(context_.get_executor(), router_);
-        EXPECT_TRUE(server_->listen("127.0.0.1:0"));
+        EXPECT_TRUE(server_->listen(address));
         url_ = "http://127.0.0.1:" + std::to_string(server_->port());
         thread_ = std::thread([this] { context_.run(); });
     }

@@ -1,4 +1,5 @@
 // memtide-tiering-agent: parses, wires the parts together and runs them.
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -11,13 +12,17 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <unistd.h>
 
+#include "common/base/no_throw.h"
 #include "common/daemon/daemon.h"
 #include "common/http/credentials.h"
 #include "common/log/log.h"
 #include "common/usage/explain.h"
 #include "tiering-agent/app/agent_config.h"
+#include "tiering-agent/app/live_config.h"
 #include "tiering-agent/app/once.h"
 #include "tiering-agent/app/tiering_service.h"
 #include "tiering-agent/hotplug/host.h"
@@ -157,7 +162,23 @@ std::set<int> nodes_that_leave(const Observed& observed) {
     return nodes;
 }
 
-int serve(const AgentConfig& config) {
+// SIGHUP: what can change without a restart does.
+boost::asio::awaitable<void> reload_on_hangup(LiveConfig& live, TieringService* tiering) {
+    boost::asio::signal_set signals(co_await boost::asio::this_coro::executor, SIGHUP);
+    for (;;) {
+        const auto [error, number] = co_await signals.async_wait(kNoThrow);
+        if (error) co_return;
+        if (tiering != nullptr)
+            (void)tiering->reload("SIGHUP");
+        else if (const auto change = live.reload(); !change)
+            log::error("the configuration cannot be used", {{"error", change.error()}});
+        else
+            log::warning("this agent does no tiering: another configuration needs a restart");
+    }
+}
+
+int serve(LiveConfig& live) {
+    const AgentConfig& config = live.config();
     Files files;
     const auto boot_id = files.read("proc/sys/kernel/random/boot_id");
     if (!boot_id) return failure(boot_id.error().message);
@@ -166,8 +187,7 @@ int serve(const AgentConfig& config) {
     if (config.tiering.mode != TieringMode::kOff) {
         std::error_code ignored;  // the socket's own error says it better
         std::filesystem::create_directories(config.state, ignored);
-        auto started =
-            TieringService::start(io.get_executor(), files, config.tiering, config.state + "/agent.sock");
+        auto started = TieringService::start(io.get_executor(), files, live, config.state + "/agent.sock");
         // A host that gets its memory from a fabric manager goes on doing so.
         if (!started && config.manager.empty()) return failure(started.error().message);
         if (started)
@@ -184,15 +204,18 @@ int serve(const AgentConfig& config) {
         fabric = *std::move(started);
     }
 
+    const auto hangup = live.file().empty() ? daemon::Hangup::kEnds : daemon::Hangup::kIsTakenElsewhere;
     boost::asio::co_spawn(
         io,
         [&]() -> boost::asio::awaitable<void> {
-            co_await daemon::wait_for_shutdown_signal();
+            co_await daemon::wait_for_shutdown_signal(hangup);
             daemon::notify_stopping();
             if (tiering) co_await tiering->stop();
             io.stop();
         },
         boost::asio::detached);
+    if (!live.file().empty())
+        boost::asio::co_spawn(io, reload_on_hangup(live, tiering.get()), boost::asio::detached);
     log::info("agent started", {{"host", config.host}, {"manager", config.manager}});
     daemon::notify_ready("serving host " + config.host.value);
     io.run();
@@ -256,5 +279,11 @@ int main(int argc, char** argv) {
             "processes (--once "
             "works without)");
     daemon::ignore_sigpipe();
-    return serve(*config);
+    LiveConfig live(*config, options.config_path, [&options]() -> Result<AgentConfig> {
+        auto loaded = read_config(options);
+        if (!loaded) return loaded;
+        if (auto good = check_config(*loaded); !good) return std::unexpected(std::move(good.error()));
+        return loaded;
+    });
+    return serve(live);
 }

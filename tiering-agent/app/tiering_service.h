@@ -3,13 +3,14 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/error.h"
 #include "common/sysfs/files.h"
-#include "tiering-agent/policy/targets.h"
+#include "tiering-agent/app/live_config.h"
 
 namespace memtide::agent {
 
@@ -19,14 +20,16 @@ class TieringService {
   public:
     // Errors: kUnavailable when there is no way to see which pages are touched, or the socket cannot be had;
     // kAlreadyExists when another agent moves pages on this machine; kPermission without root. `socket` is a
-    // path; `files` must live as long as the service.
-    static Result<std::unique_ptr<TieringService>> start(boost::asio::any_io_executor executor, Files& files,
-                                                         const TieringConfig& config,
+    // path; `files` and `config` must live as long as the service.
+    static Result<std::unique_ptr<TieringService>> start(const boost::asio::any_io_executor& executor,
+                                                         Files& files, LiveConfig& config,
                                                          const std::string& socket);
     ~TieringService();
     TieringService(const TieringService&) = delete;
     TieringService& operator=(const TieringService&) = delete;
 
+    // As AgentApi::reload(), on the executor's thread.
+    Result<LiveConfig::Change> reload(std::string_view whose);
     // As Balancer::set_leaving().
     void set_leaving(std::set<int> nodes);
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
-#include <ctime>
 #include <set>
 #include <utility>
 
@@ -11,6 +9,7 @@
 
 #include "common/log/log.h"
 #include "tiering-agent/balance/checked_mover.h"
+#include "tiering-agent/balance/processor_time.h"
 #include "tiering-agent/balance/rivals.h"
 #include "tiering-agent/observe/zones.h"
 
@@ -21,26 +20,23 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-microseconds processor_time() {
-    timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return std::chrono::seconds(time.tv_sec) +
-           std::chrono::duration_cast<microseconds>(std::chrono::nanoseconds(time.tv_nsec));
-}
-
-void sleep_for(milliseconds time, const std::stop_token& stop) {
-    std::mutex mutex;
-    std::condition_variable_any woken;
-    std::unique_lock lock(mutex);
-    woken.wait_for(lock, stop, time, [] { return false; });
-}
-
 std::uint64_t pages(Bytes bytes) { return bytes.value >> kPageShift; }
+
+Pace::Options with_costs(Pace::Options options, const TieringConfig& config) {
+    options.processor_share = config.processor_share;
+    options.processor_share_changing = config.processor_share_changing;
+    options.slowdown = config.slowdown;
+    options.slowdown_changing = config.slowdown_changing;
+    return options;
+}
 
 }  // namespace
 
 Balancer::Balancer(const Parts& parts, BalanceOptions options)
-    : parts_(parts), options_(std::move(options)), processes_(parts.files), pace_(options_.pace) {
+    : parts_(parts),
+      options_(std::move(options)),
+      processes_(parts.files),
+      pace_(with_costs(options_.pace, options_.config)) {
     status_.tracker = fmt::format("{} ({})", parts_.tracker.name(), parts_.tracker.sees());
     status_.mode = options_.config.mode;
     for (const TieringTarget& target : options_.config.targets)
@@ -60,8 +56,9 @@ void Balancer::rest(const std::stop_token& stop) {
         const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
         Sentinel* const sentinel = parts_.tracker.sentinel();
         if (sentinel == nullptr || left <= options_.glance_every || pace_.is_changing())
-            return sleep_for(left, stop);
-        sleep_for(options_.glance_every, stop);
+            return questions_.answer_for(left, stop, Questions::Sleep::kLight);
+        questions_.answer_for(options_.glance_every, stop, Questions::Sleep::kLight);
+        if (has_new_config()) return;
         if (!stop.stop_requested() && glance(*sentinel, stop)) {
             log::debug("something changes", {});
             return pace_.wake();
@@ -76,6 +73,7 @@ bool Balancer::glance(Sentinel& sentinel, const std::stop_token& stop) {
     std::vector<const Watch*> awake;
     for (const auto& [space, watch] : watches_)
         if (!watch.is_idle() && watch.present_pages() > 0) awake.push_back(&watch);
+    (void)questions_.take_cost();  // of answers before
     const microseconds before = processor_time();
     const bool is_time =
         lookout_.is_time(sentinel, awake,
@@ -83,27 +81,31 @@ bool Balancer::glance(Sentinel& sentinel, const std::stop_token& stop) {
                           .budget = std::chrono::duration_cast<microseconds>(
                               options_.glance_every * (kPart * options_.pace.processor_share)),
                           .matters = kMatters * double(fast_pages_),
-                          .sleep = [&stop](milliseconds time) { sleep_for(time, stop); }});
-    glances_ += processor_time() - before + parts_.tracker.take_kernel_time();
+                          .sleep = [&](milliseconds time) {
+             questions_.answer_for(time, stop, Questions::Sleep::kDeep);
+         }});
+    glances_ += processor_time() - before - questions_.take_cost() + parts_.tracker.take_kernel_time();
     return is_time;
 }
 
 void Balancer::round(const std::stop_token& stop) {
     const microseconds before = processor_time();
+    (void)questions_.take_cost();  // of answers in the rest before
     ++rounds_;
     const auto now = steady_clock::now();
-    if (now >= refresh_at_) {
-        refresh();
+    if (!take_new_config() && now >= refresh_at_) {
+        (void)refresh();
         refresh_at_ = now + options_.refresh_every;
     }
     begin_window();
-    sleep_for(parts_.tracker.duration(pace_.window()), stop);
+    questions_.answer_for(parts_.tracker.duration(pace_.window()), stop, Questions::Sleep::kDeep);
     if (stop.stop_requested()) return;
     const Look look = end_window();
     moving_ = {};
     const std::uint64_t moved = exchange_all(stop);
+    decisions_.flush(steady_clock::now());
     const microseconds besides = parts_.tracker.take_kernel_time() + std::exchange(glances_, {});
-    const microseconds cost = processor_time() - before - moving_ + besides;
+    const microseconds cost = processor_time() - before - moving_ - questions_.take_cost() + besides;
     fast_pages_ = tiers_.tiers.empty() ? 0 : pages(tiers_.tiers.front().free);
     for (const auto& [space, watch] : watches_)
         if (!watch.pages_by_tier().empty()) fast_pages_ += watch.pages_by_tier()[0];
@@ -123,15 +125,37 @@ void Balancer::round(const std::stop_token& stop) {
     status_.processor_time += processor_time() - before + besides;
 }
 
-void Balancer::refresh() {
+// False when the processes could not be read.
+bool Balancer::refresh() {
     refresh_tiers();
-    refresh_watches();
+    const bool read = refresh_watches();
     std::vector<std::string> notes = find_rivals(parts_.files);
     notes.insert(notes.end(), tiers_.notes.begin(), tiers_.notes.end());
-    const std::lock_guard lock(mutex_);
+    auto cgroups = cgroups_of_targets();
+    // Nobody else writes to the status.
     if (notes != status_.notes)
         for (const std::string& note : notes) log::warning("tiering", {{"note", note}});
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < cgroups.size(); ++i) status_.targets[i].cgroups = std::move(cgroups[i]);
     status_.notes = std::move(notes);
+    return read;
+}
+
+std::vector<std::vector<std::string>> Balancer::cgroups_of_targets() const {
+    std::vector<std::map<std::string, std::uint64_t>> sizes(options_.config.targets.size());
+    for (const auto& [space, watch] : watches_)
+        if (!watch.cgroup().empty()) sizes[watch.target()][watch.cgroup()] += watch.rss().value;
+    std::vector<std::vector<std::string>> answer;
+    for (const auto& of_target : sizes) {
+        std::vector<std::pair<std::uint64_t, std::string>> largest;
+        for (const auto& [cgroup, size] : of_target) largest.emplace_back(size, cgroup);
+        std::ranges::sort(largest, std::ranges::greater{});
+        if (largest.size() > BalanceStatus::OfTarget::kMostCgroups)
+            largest.resize(BalanceStatus::OfTarget::kMostCgroups);
+        auto& cgroups = answer.emplace_back();
+        for (auto& [size, cgroup] : largest) cgroups.push_back(std::move(cgroup));
+    }
+    return answer;
 }
 
 void Balancer::refresh_tiers() {
@@ -149,6 +173,7 @@ void Balancer::refresh_tiers() {
     const bool changed = shape(*tiers) != shape(tiers_);
     tiers_ = *std::move(tiers);
     if (!changed) return;
+    look_at_all_in_ = rounds_;
     tier_of_node_.clear();
     for (std::size_t i = 0; i < tiers_.tiers.size() && i < PageHeat::kTiers; ++i) {
         const Tier& tier = tiers_.tiers[i];
@@ -163,11 +188,11 @@ void Balancer::refresh_tiers() {
         log::warning("memory blocks cannot be read", {{"error", done.error()}});
 }
 
-void Balancer::refresh_watches() {
+bool Balancer::refresh_watches() {
     const auto processes = processes_.read();
     if (!processes) {
         log::warning("processes cannot be read", {{"error", processes.error()}});
-        return;
+        return false;
     }
     memberships_ = assign_targets(*processes, options_.config.targets, options_.agent_pid, memberships_);
     std::set<ProcessId> wanted;
@@ -180,13 +205,14 @@ void Balancer::refresh_watches() {
         if (known != space_of_.end()) {
             Watch& watch = watches_.at(known->second);
             watch.set_target(*member.target);
-            watch.note_processor_time((*processes)[i].cpu_time);
+            watch.note((*processes)[i]);
             continue;
         }
         pace_.wake();  // nothing is known of it
         const std::uint64_t space = next_space_++;
         space_of_.emplace(member.process, space);
-        watches_.emplace(space, Watch(space, member.process, *member.target));
+        watches_.emplace(space, Watch(space, member.process, *member.target))
+            .first->second.note((*processes)[i]);
         log::debug("process is watched",
                    {{"pid", member.process.pid}, {"target", options_.config.targets[*member.target].name}});
     }
@@ -195,6 +221,75 @@ void Balancer::refresh_watches() {
         if (!wanted.contains(watch.process())) unwanted.push_back(space);
     for (const std::uint64_t space : unwanted)
         drop(space, {ErrorCode::kNotFound, "it has ended, or is to be watched no longer"});
+    return true;
+}
+
+// True when there was one: then everything has been refreshed.
+bool Balancer::has_new_config() const {
+    const std::lock_guard lock(mutex_);
+    return new_config_.has_value();
+}
+
+bool Balancer::take_new_config() {
+    std::optional<NewConfig> taken;
+    {
+        const std::lock_guard lock(mutex_);
+        taken = std::exchange(new_config_, std::nullopt);
+    }
+    if (!taken) return false;
+    const TieringConfig before = std::exchange(options_.config, std::move(taken->config));
+    options_.pace = with_costs(options_.pace, options_.config);
+    pace_.set_options(options_.pace);
+    up_left_.clear();
+    down_left_.clear();
+    const std::vector<std::uint64_t> lost = move_to_targets(before.targets);
+    if (options_.config.tiers != before.tiers) tiers_ = {};  // so that they are seen to change
+    // Whoever matches another target now stays watched.
+    if (!refresh())
+        for (const std::uint64_t space : lost)
+            drop(space, {ErrorCode::kNotFound, "its target is there no more"});
+    refresh_at_ = steady_clock::now() + options_.refresh_every;
+    for (const auto& applied : taken->applied)
+        if (applied) applied();
+    return true;
+}
+
+// What belonged to a target belongs to the one that has its name now, until processes are looked at again.
+// Answers the spaces whose target is there no more.
+std::vector<std::uint64_t> Balancer::move_to_targets(const std::vector<TieringTarget>& before) {
+    const auto& targets = options_.config.targets;
+    const auto now = [&](std::size_t target) -> std::optional<std::size_t> {
+        const auto found = std::ranges::find(targets, before[target].name, &TieringTarget::name);
+        if (found == targets.end()) return std::nullopt;
+        return static_cast<std::size_t>(found - targets.begin());
+    };
+    for (Membership& member : memberships_)
+        if (member.target) member.target = now(*member.target);
+    std::vector<std::uint64_t> lost;
+    for (auto& [space, watch] : watches_) {
+        const auto target = now(watch.target());
+        if (!target) lost.push_back(space);
+        watch.set_target(target.value_or(0));
+    }
+    std::vector<BalanceStatus::OfTarget> counts;
+    for (const TieringTarget& target : targets) {
+        const auto old = std::ranges::find(status_.targets, target.name, &BalanceStatus::OfTarget::name);
+        counts.push_back(old == status_.targets.end() ? BalanceStatus::OfTarget{.name = target.name} : *old);
+    }
+    const std::lock_guard lock(mutex_);
+    status_.targets = std::move(counts);
+    status_.mode = options_.config.mode;
+    return lost;
+}
+
+void Balancer::set_config(TieringConfig config, std::function<void()> applied) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!new_config_) new_config_.emplace();
+        new_config_->config = std::move(config);
+        new_config_->applied.push_back(std::move(applied));
+    }
+    questions_.wake();
 }
 
 void Balancer::drop(std::uint64_t space, const Error& why) {
@@ -210,8 +305,10 @@ void Balancer::drop(std::uint64_t space, const Error& why) {
 void Balancer::for_each_due(const std::function<Result<>(Watch&)>& visit) {
     std::vector<std::pair<std::uint64_t, Error>> lost;
     for (auto& [space, watch] : watches_)
-        if (is_due(watch))
+        if (is_due(watch)) {
             if (const auto done = visit(watch); !done) lost.emplace_back(space, done.error());
+            questions_.answer_waiting();
+        }
     for (const auto& [space, why] : lost) drop(space, why);
 }
 
@@ -239,7 +336,7 @@ void Balancer::begin_window() {
 Look Balancer::end_window() {
     Look sum;
     for_each_due([&](Watch& watch) -> Result<> {
-        const auto look = watch.look(parts_.tracker, tier_of_node_);
+        const auto look = watch.look(parts_.tracker, tier_of_node_, steady_clock::now());
         if (!look) return std::unexpected(look.error());
         sum.present_pages += look->present_pages;
         sum.touched_pages += look->touched_pages;
@@ -254,7 +351,7 @@ bool Balancer::is_due(const Watch& watch) const {
     // More than can be watched at once take turns.
     const std::uint64_t turns = (watches_.size() - 1) / parts_.tracker.most_at_once() + 1;
     if ((rounds_ + watch.space()) % turns != 0) return false;
-    return !watch.is_idle() || (rounds_ + watch.space()) % kIdleWindows == 0;
+    return !watch.is_idle() || look_at_all_in_ == rounds_ || (rounds_ + watch.space()) % kIdleWindows == 0;
 }
 
 TieringMode Balancer::mode_of(std::size_t target) const {
@@ -325,8 +422,7 @@ std::uint64_t Balancer::exchange_all(const std::stop_token& stop) {
     return moved;
 }
 
-std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop) {
-    const auto now = steady_clock::now();
+std::optional<Balancer::Prepared> Balancer::prepare(std::uint8_t fast, Time now) {
     log_.expire(now);
     constexpr int kRestWindows = 4;
     log_.set_rest(kRestWindows * pace_.window(), now);
@@ -334,7 +430,7 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     const auto usable = read_usable_pages(parts_.files);
     if (!usable) {
         log::warning("room in nodes cannot be read", {{"error", usable.error()}});
-        return 0;
+        return std::nullopt;
     }
     const auto leaving = [this] {
         const std::lock_guard lock(mutex_);
@@ -347,20 +443,28 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
                 result.push_back({node, found->second});
         return result;
     };
-    MoveJob job;
+    Prepared prepared;
+    MoveJob& job = prepared.job;
     job.fast = rooms(fast);
     job.slow = rooms(fast + 1U);
     job.reserve = static_cast<std::uint64_t>(double(pages(tiers_.tiers[fast].capacity)) * options_.reserve);
-    const Pair pair{.fast = fast,
-                    .slow = static_cast<std::uint8_t>(fast + 1),
-                    .fast_free = free_pages(job.fast),
-                    .slow_free = free_pages(job.slow),
-                    .reserve = job.reserve};
-    ExchangeOptions options;
+    prepared.pair = {.fast = fast,
+                     .slow = static_cast<std::uint8_t>(fast + 1),
+                     .fast_free = free_pages(job.fast),
+                     .slow_free = free_pages(job.slow),
+                     .reserve = job.reserve};
     constexpr std::uint64_t kMostPages = 1 << 18;  // 1 GiB: more than can be moved before the next plan
-    options.most_pages = kMostPages;
+    prepared.options.most_pages = kMostPages;
     // The more of what was moved had to go back, the surer it has to be.
-    options.certainty *= 1 + 4 * log_.wasted_share();
+    prepared.options.certainty *= 1 + 4 * log_.wasted_share();
+    return prepared;
+}
+
+std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop) {
+    const auto now = steady_clock::now();
+    auto prepared = prepare(fast, now);
+    if (!prepared) return 0;
+    auto& [job, pair, options] = *prepared;
     const std::vector<Space> taking_part = spaces(fast);
     ExchangePlan plan = plan_exchange(taking_part, pair, options, &log_);
     if (fast == 0) {
@@ -386,49 +490,68 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     }
     const auto deadline = now + options_.longest_move;
     const microseconds planned = processor_time();
-    std::map<std::size_t, std::pair<std::uint64_t, std::uint64_t>> by_target;
+    std::map<std::size_t, DecisionLog::Exchange> by_target;
+    const auto counts_of = [&](const Move& move) -> DecisionLog::Exchange& {
+        return by_target[watches_.at(move.space).target()];
+    };
     const MoveReport report = carry_out(
         job, mover,
         [&](const Move& move, bool promoted, int error) {
             const auto at = steady_clock::now();
             if (error != 0) {
+                counts_of(move).failed_pages += move.pages;
                 // That there was no room is not the page's fault.
-                if (error != ENOMEM) log_.add_failure(move.space, move.page, at);
+                if (error != ENOMEM) log_.add_failure(move.space, move.page, at, error);
                 return;
             }
             Watch& watch = watches_.at(move.space);
             const std::uint8_t to = promoted ? pair.fast : pair.slow;
             watch.heat().set_tier(move.page, to);
             log_.add(move.space, move.page, move.pages, to, at);
-            auto& counts = by_target[watch.target()];
-            (promoted ? counts.first : counts.second) += move.pages;
+            auto& counts = counts_of(move);
+            (promoted ? counts.promoted_pages : counts.demoted_pages) += move.pages;
         },
         [&] { return !stop.stop_requested() && steady_clock::now() < deadline; });
     moving_ += processor_time() - planned;
-    std::uint64_t failed = 0;
-    for (const auto& [error, count] : report.failed_pages) failed += count;
-    log::debug("exchange", {{"tier", tiers_.tiers[fast].name},
-                            {"free", pair.fast_free},
-                            {"reserve", pair.reserve},
-                            {"even", plan.is_even},
-                            {"to_demote", plan.demoted_pages},
-                            {"to_promote", plan.promoted_pages},
-                            {"demoted", report.demoted_pages},
-                            {"promoted", report.promoted_pages},
-                            {"failed", failed}});
+    log::debug("plan", {{"fast", tiers_.tiers[fast].name},
+                        {"free", pair.fast_free},
+                        {"reserve", pair.reserve},
+                        {"even", plan.is_even},
+                        {"to_demote", plan.demoted_pages},
+                        {"to_promote", plan.promoted_pages}});
+    for (auto& [target, counts] : by_target) {
+        counts.target = options_.config.targets[target].name;
+        counts.fast = tiers_.tiers[fast].name;
+        counts.slow = tiers_.tiers[fast + 1U].name;
+        counts.hit_before = plan.hit_before;
+        counts.hit_after = plan.hit_after;
+        decisions_.note(counts);
+    }
     for (const std::uint64_t gone : report.gone) drop(gone, {ErrorCode::kNotFound, "it has ended"});
     const std::lock_guard lock(mutex_);
     status_.promoted_pages += report.promoted_pages;
     status_.demoted_pages += report.demoted_pages;
     for (const auto& [error, count] : report.failed_pages) status_.failed_pages[error] += count;
     for (const auto& [target, counts] : by_target) {
-        status_.targets[target].promoted_pages += counts.first;
-        status_.targets[target].demoted_pages += counts.second;
+        status_.targets[target].promoted_pages += counts.promoted_pages;
+        status_.targets[target].demoted_pages += counts.demoted_pages;
     }
     return report.promoted_pages + report.demoted_pages;
 }
 
 void Balancer::publish(const Pace::Round& round) {
+    // All that takes long before the lock: whoever asks for the status must not wait for it.
+    std::uint64_t heat_bytes = 0;
+    std::vector<BalanceStatus::OfTarget> now(options_.config.targets.size());
+    for (auto& target : now) target.pages_by_tier.assign(tiers_.tiers.size(), 0);
+    for (const auto& [space, watch] : watches_) {
+        auto& target = now[watch.target()];
+        ++target.processes;
+        heat_bytes += watch.memory();
+        for (std::size_t tier = 0; tier < target.pages_by_tier.size() && tier < watch.pages_by_tier().size();
+             ++tier)
+            target.pages_by_tier[tier] += watch.pages_by_tier()[tier];
+    }
     const std::lock_guard lock(mutex_);
     ++status_.rounds;
     status_.tiers = tiers_.tiers;
@@ -437,18 +560,10 @@ void Balancer::publish(const Pace::Round& round) {
     status_.wasted_pages = log_.wasted_pages();
     status_.hit = hit_;
     status_.is_even = is_even_;
-    status_.heat_bytes = 0;
-    for (auto& target : status_.targets) {
-        target.processes = 0;
-        target.pages_by_tier.assign(tiers_.tiers.size(), 0);
-    }
-    for (const auto& [space, watch] : watches_) {
-        auto& target = status_.targets[watch.target()];
-        ++target.processes;
-        status_.heat_bytes += watch.heat().memory();
-        for (std::size_t tier = 0; tier < target.pages_by_tier.size() && tier < watch.pages_by_tier().size();
-             ++tier)
-            target.pages_by_tier[tier] += watch.pages_by_tier()[tier];
+    status_.heat_bytes = heat_bytes;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+        status_.targets[i].processes = now[i].processes;
+        status_.targets[i].pages_by_tier = std::move(now[i].pages_by_tier);
     }
     log::debug("round", {{"touched", round.touched_pages},
                          {"touched_slow", round.touched_slow_pages},

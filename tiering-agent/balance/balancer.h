@@ -5,12 +5,15 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "tiering-agent/balance/lookout.h"
+#include "tiering-agent/balance/decision_log.h"
+#include "tiering-agent/balance/questions.h"
 #include "tiering-agent/balance/watch.h"
 #include "tiering-agent/move/mover.h"
 #include "tiering-agent/observe/processes.h"
@@ -41,6 +44,9 @@ struct BalanceStatus {
         std::vector<std::uint64_t> pages_by_tier{};
         std::uint64_t promoted_pages = 0;
         std::uint64_t demoted_pages = 0;
+        // Of its processes, those that have most of its memory; no more than kMostCgroups.
+        std::vector<std::string> cgroups{};
+        static constexpr std::size_t kMostCgroups = 8;
 
         friend bool operator==(const OfTarget&, const OfTarget&) = default;
     };
@@ -81,13 +87,35 @@ class Balancer {
     // Nodes whose memory is about to be taken away: nothing is moved there. Thread safe.
     void set_leaving(std::set<int> nodes);
 
+    // What tiering shall do from the next round on, which begins as soon as the one under way is over. Heat
+    // of processes that stay watched is kept, and so are the counts of targets that keep their names.
+    // `applied` is called then, on the balancing thread. Thread safe.
+    void set_config(TieringConfig config, std::function<void()> applied = {});
+
+    // At once, also while a round takes long: what the last one came to. Thread safe.
     [[nodiscard]] BalanceStatus status() const;
+    // Everything else that is to be known of it is asked on the thread that balances: see Inspector.
+    [[nodiscard]] Questions& questions() { return questions_; }
 
   private:
+    friend class Inspector;
     using Time = std::chrono::steady_clock::time_point;
-    void refresh();
+    // What an exchange between two neighbouring tiers starts from.
+    struct Prepared {
+        MoveJob job;
+        Pair pair;
+        ExchangeOptions options;
+    };
+    struct NewConfig {
+        TieringConfig config;
+        std::vector<std::function<void()>> applied;
+    };
+    bool refresh();
     void refresh_tiers();
-    void refresh_watches();
+    bool refresh_watches();
+    bool take_new_config();
+    [[nodiscard]] bool has_new_config() const;
+    std::vector<std::uint64_t> move_to_targets(const std::vector<TieringTarget>& before);
     void for_each_due(const std::function<Result<>(Watch&)>& visit);
     // Until the next round; shorter when something begins to change.
     void rest(const std::stop_token& stop);
@@ -97,11 +125,14 @@ class Balancer {
     std::uint64_t exchange_all(const std::stop_token& stop);
     // Both answer how many pages moved; the processor time of moving goes to moving_.
     std::uint64_t exchange(std::uint8_t fast, const std::stop_token& stop);
+    // Nothing when it cannot be known what room there is.
+    std::optional<Prepared> prepare(std::uint8_t fast, Time now);
     void refill_rates(Time now);
     bool spend(const Move& move, std::vector<double>& left) const;
     [[nodiscard]] bool takes_part(const TieringTarget& target, std::uint8_t fast) const;
     [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
     void publish(const Pace::Round& round);
+    [[nodiscard]] std::vector<std::vector<std::string>> cgroups_of_targets() const;
     void drop(std::uint64_t space, const Error& why);
     [[nodiscard]] TieringMode mode_of(std::size_t target) const;
     // Those whose turn it is: idle processes are looked at in one window of kIdleWindows.
@@ -120,6 +151,7 @@ class Balancer {
     std::uint64_t next_space_ = 1;
     std::uint64_t rounds_ = 0;
     std::chrono::microseconds disturbance_{0};  // of who was watched, by the window before this one
+    std::uint64_t look_at_all_in_ = 0;  // the round in which all are due: what tiers are has changed
     Time refresh_at_{};
     std::vector<double> up_left_;  // pages that each target may still move
     std::vector<double> down_left_;
@@ -130,10 +162,13 @@ class Balancer {
     std::uint64_t fast_pages_ = 0;          // that the fastest tier has for what is watched
     double hit_ = 1;                        // of the last plan between the two fastest tiers, as the next
     bool is_even_ = false;
+    Questions questions_;
+    DecisionLog decisions_;
 
     mutable std::mutex mutex_;
     BalanceStatus status_;  // of `mutex_`, as the next
     std::set<int> leaving_;
+    std::optional<NewConfig> new_config_;
 };
 
 }  // namespace memtide::agent

@@ -30,7 +30,8 @@ boost::json::object to_json(const BalanceStatus& status) {
                            {"processes", target.processes},
                            {"bytes", std::move(in_tiers)},
                            {"promoted", bytes(target.promoted_pages)},
-                           {"demoted", bytes(target.demoted_pages)}});
+                           {"demoted", bytes(target.demoted_pages)},
+                           {"cgroups", boost::json::array(target.cgroups.begin(), target.cgroups.end())}});
     }
     boost::json::object failed;
     for (const auto& [error, pages] : status.failed_pages) failed[::strerrorname_np(error)] = bytes(pages);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 
 namespace memtide::agent {
 namespace {
@@ -96,7 +97,12 @@ std::uint64_t Watch::present_pages() const {
     return std::accumulate(pages_by_tier_.begin(), pages_by_tier_.end(), std::uint64_t{0});
 }
 
-Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers) {
+Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers, Time now) {
+    if (!first_look_) first_look_ = now;
+    const auto ticks = [](std::chrono::seconds time) { return static_cast<std::uint64_t>(time / kTick); };
+    const auto before =
+        std::exchange(watched_for_, std::chrono::duration_cast<std::chrono::seconds>(now - *first_look_));
+    heat_.advance(ticks(watched_for_) - ticks(before));
     pages_by_tier_.assign(PageHeat::kTiers, 0);
     huge_pages_ = 0;
     std::uint64_t known_to = 0;
@@ -104,6 +110,7 @@ Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers) {
         tracker.look(process_.pid, ranges_, tiers, [&](std::uint64_t page, std::span<const PageSeen> seen) {
             heat_.forget(known_to, page);
             heat_.observe(page, seen);
+            history_.observe(page, seen);
             known_to = page + seen.size();
             for (const PageSeen& one : seen) {
                 if (one.tier == PageHeat::kNowhere) continue;
@@ -111,8 +118,10 @@ Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers) {
                 if (one.huge) ++huge_pages_;
             }
         });
-    if (look) touch_cost_ = look->touch_cost;
-    if (look) heat_.forget(known_to, std::numeric_limits<std::uint64_t>::max());
+    if (!look) return look;
+    touch_cost_ = look->touch_cost;
+    heat_.forget(known_to, std::numeric_limits<std::uint64_t>::max());
+    history_.end_look(now);
     return look;
 }
 

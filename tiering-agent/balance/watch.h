@@ -3,11 +3,13 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/base/error.h"
 #include "common/sysfs/files.h"
 #include "tiering-agent/observe/address_space.h"
+#include "tiering-agent/policy/heat_history.h"
 #include "tiering-agent/policy/heat_map.h"
 #include "tiering-agent/policy/targets.h"
 #include "tiering-agent/track/tracker.h"
@@ -21,6 +23,9 @@ class Watch {
     // Flags and memory policies change seldom, and are dear to read.
     static constexpr std::chrono::seconds kLookAtFlagsEvery{30};
 
+    // How exactly it is known how long ago a page was seen touched: of HeatMap's ticks.
+    static constexpr std::chrono::seconds kTick{3};
+
     Watch(std::uint64_t space, ProcessId process, std::size_t target)
         : space_(space), process_(process), target_(target) {}
 
@@ -33,20 +38,33 @@ class Watch {
                    std::chrono::microseconds disturbance) const;
     [[nodiscard]] WindowWish wish(std::chrono::milliseconds length, std::chrono::microseconds budget) const;
     // Ends a window: what was touched goes into the heat, and what is not there any more leaves it.
-    Result<Look> look(Tracker& tracker, const TierOfNode& tiers);
+    Result<Look> look(Tracker& tracker, const TierOfNode& tiers, Time now);
 
     [[nodiscard]] std::uint64_t space() const { return space_; }
     [[nodiscard]] ProcessId process() const { return process_; }
     [[nodiscard]] std::size_t target() const { return target_; }
     void set_target(std::size_t target) { target_ = target; }
-    // Tells of the processor time that it has used so far: one that uses none is idle.
-    void note_processor_time(std::chrono::milliseconds used) {
-        is_idle_ = processor_time_ == used;
-        processor_time_ = used;
+    // Tells how it is now. One that uses no processor time is idle.
+    void note(const Process& now) {
+        is_idle_ = processor_time_ == now.cpu_time;
+        processor_time_ = now.cpu_time;
+        comm_ = now.comm;
+        cgroup_ = now.cgroup;
+        rss_ = now.rss;
     }
+    [[nodiscard]] const std::string& comm() const { return comm_; }
+    [[nodiscard]] const std::string& cgroup() const { return cgroup_; }
+    [[nodiscard]] Bytes rss() const { return rss_; }
+    // For how long its pages have been looked at; as of the last look.
+    [[nodiscard]] std::chrono::seconds watched_for() const { return watched_for_; }
+    // As of the last refresh().
+    [[nodiscard]] const std::vector<Vma>& vmas() const { return vmas_; }
     [[nodiscard]] bool is_idle() const { return is_idle_; }
     [[nodiscard]] const HeatMap& heat() const { return heat_; }
     [[nodiscard]] HeatMap& heat() { return heat_; }
+    [[nodiscard]] const HeatHistory& history() const { return history_; }
+    // What it takes to remember all that, in bytes.
+    [[nodiscard]] std::size_t memory() const { return heat_.memory() + history_.memory(); }
 
     // Of the last look, by tier.
     [[nodiscard]] const std::vector<std::uint64_t>& pages_by_tier() const { return pages_by_tier_; }
@@ -58,8 +76,14 @@ class Watch {
     std::size_t target_;
     bool is_idle_ = false;
     std::chrono::milliseconds processor_time_{-1};
+    std::string comm_;
+    std::string cgroup_;
+    Bytes rss_{};
+    std::optional<Time> first_look_;
+    std::chrono::seconds watched_for_{0};
     std::optional<std::uint64_t> faults_;
     HeatMap heat_;
+    HeatHistory history_;
     std::vector<Vma> vmas_;
     std::vector<VirtualRange> ranges_;  // that may be moved
     std::vector<std::uint64_t> pages_by_tier_;

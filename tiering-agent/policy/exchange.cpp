@@ -14,7 +14,6 @@ constexpr std::size_t kHuge = 2 * kHeats;
 constexpr std::size_t kClasses = 4 * kHeats;
 using Counts = std::array<std::uint64_t, kClasses>;  // pages
 
-constexpr unsigned kLeastWindows = 3;  // before them a unit is too new to be judged
 // Pages of one load that is spread evenly differ as chance makes them: this is 1 then, and a great many pages
 // leave little doubt of it.
 constexpr double kEvenDispersion = 1.15;
@@ -36,10 +35,8 @@ constexpr std::uint64_t rest_of(std::uint64_t a, std::uint64_t b) { return a - s
 // A touch counts `weight` times: what share of windows would be hit if there were so many of them.
 std::array<std::uint8_t, kHeats> weighted_heats(double weight) {
     std::array<std::uint8_t, kHeats> heats{};
-    for (unsigned heat = 0; heat < kHeats; ++heat) {
-        const double touched = 1 - std::exp(-touches_of_heat(heat) * weight);
-        heats[heat] = heat == 0 ? 0 : static_cast<std::uint8_t>(std::lround(touched * PageHeat::kMost));
-    }
+    for (unsigned heat = 0; heat < kHeats; ++heat)
+        heats[heat] = static_cast<std::uint8_t>(weighted_heat(heat, weight));
     return heats;
 }
 
@@ -168,15 +165,7 @@ class Takes {
     std::uint64_t all_ = 0;
 };
 
-double variance_of(std::size_t kind) {
-    return variance_of_heat(heat_of(kind), is_changing(kind), 2 * PageHeat::kLastingWindows);
-}
-
-bool is_surely_warmer(std::size_t warm, std::size_t cold, double certainty) {
-    const double difference = double(heat_of(warm)) - double(heat_of(cold));
-    return difference > 0 &&
-           difference * difference >= certainty * certainty * (variance_of(warm) + variance_of(cold));
-}
+Warmth warmth_of(std::size_t kind) { return {heat_of(kind), is_changing(kind)}; }
 
 // The units of the classes that go, as many pages as were taken of each class.
 std::vector<Move> collect(std::span<const Space> spaces, const Census& census, std::uint8_t tier,
@@ -263,7 +252,7 @@ class Exchange {
             const auto cold = down.next(coldest_);
             if (!hot || !cold || heat_of(*hot) < options_.least_heat || heat_of(*hot) <= heat_of(*cold))
                 return;
-            if (!is_surely_warmer(*hot, *cold, options_.certainty)) {
+            if (!is_surely_warmer(warmth_of(*hot), warmth_of(*cold), options_.certainty)) {
                 ++hottest_;  // a class that is as warm, or a little less, may be known better
                 continue;
             }
@@ -343,6 +332,21 @@ void append(std::vector<Move>& to, const std::vector<Move>& more) {
 }
 
 }  // namespace
+
+unsigned weighted_heat(unsigned heat, double weight) {
+    if (heat == 0) return 0;
+    const double touched = 1 - std::exp(-touches_of_heat(heat) * weight);
+    return static_cast<unsigned>(std::lround(touched * PageHeat::kMost));
+}
+
+bool is_surely_warmer(Warmth warm, Warmth cold, double certainty) {
+    const auto variance_of = [](Warmth of) {
+        return variance_of_heat(of.heat, of.changing, 2 * PageHeat::kLastingWindows);
+    };
+    const double difference = double(warm.heat) - double(cold.heat);
+    return difference > 0 &&
+           difference * difference >= certainty * certainty * (variance_of(warm) + variance_of(cold));
+}
 
 std::uint64_t pages_of(const std::vector<Move>& moves) {
     std::uint64_t pages = 0;

@@ -39,6 +39,19 @@ struct ExchangeOptions {
     unsigned least_heat = 8;
 };
 
+// Units that were observed less often are too new to be judged.
+inline constexpr unsigned kLeastWindows = 3;
+
+// How warm a unit is among those of other spaces: its heat if it were touched `weight` times as often.
+unsigned weighted_heat(unsigned heat, double weight);
+// A share of windows as units of different spaces are compared.
+struct Warmth {
+    unsigned heat = 0;      // weighted
+    bool changing = false;  // PageHeat::is_changing()
+};
+// Whether the difference is more than chance makes it, by `certainty` standard deviations.
+bool is_surely_warmer(Warmth warm, Warmth cold, double certainty);
+
 struct Move {
     std::uint64_t space = 0;
     std::uint64_t page = 0;

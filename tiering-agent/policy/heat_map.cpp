@@ -18,6 +18,19 @@ bool is_there(const PageSeen& seen) { return seen.tier != PageHeat::kNowhere; }
 
 }  // namespace
 
+void HeatMap::advance(std::uint64_t ticks) {
+    // Where nobody looked for longer, the clock stood still: else what is old would seem young.
+    constexpr std::uint64_t kMostAtOnce = std::numeric_limits<Tick>::max() - kLongestUntouched;
+    now_ = static_cast<Tick>(now_ + std::min(ticks, kMostAtOnce));
+}
+
+void HeatMap::note_touch(bool touched, bool is_new, Tick& touched_at) const {
+    if (touched || is_new)
+        touched_at = now_;
+    else
+        touched_at = static_cast<Tick>(now_ - untouched_since(touched_at));
+}
+
 void HeatMap::observe(std::uint64_t page, std::span<const PageSeen> seen) {
     while (!seen.empty()) {
         const auto first = static_cast<unsigned>(page % kPagesPerHuge);
@@ -42,21 +55,25 @@ void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSe
         // Of a page that is known by parts, the one that tells most.
         const PageSeen most = *std::ranges::max_element(seen, {}, &PageSeen::touched);
         windows = most.windows;
+        note_touch(most.touched > 0, group.whole.tier() == PageHeat::kNowhere, group.touched_at);
         observe_unit(group.whole, most.touched, windows, group.windows);
         group.whole.set_tier(seen.front().tier);
     } else {
         if (!group.pages) {
             group.pages = std::make_unique<Pages>();
             // Pages of a huge page that was split are as warm as it was.
-            if (group.whole.tier() != PageHeat::kNowhere) group.pages->fill(group.whole);
+            if (group.whole.tier() != PageHeat::kNowhere) group.pages->heat.fill(group.whole);
+            group.pages->touched_at.fill(group.touched_at);
             group.whole = PageHeat{};
         }
         for (std::size_t i = 0; i < seen.size(); ++i) {
-            PageHeat& heat = (*group.pages)[first + i];
+            PageHeat& heat = group.pages->heat[first + i];
+            const bool is_new = heat.tier() == PageHeat::kNowhere;
             // A page that came back is a new one.
-            if (!is_there(seen[i]) || heat.tier() == PageHeat::kNowhere) heat = PageHeat{};
+            if (!is_there(seen[i]) || is_new) heat = PageHeat{};
             if (!is_there(seen[i])) continue;
             windows = std::max<unsigned>(windows, seen[i].windows);
+            note_touch(seen[i].touched > 0, is_new, group.pages->touched_at[first + i]);
             observe_unit(heat, seen[i].touched, seen[i].windows, group.windows);
             heat.set_tier(seen[i].tier);
         }
@@ -86,7 +103,7 @@ void HeatMap::forget(std::uint64_t first, std::uint64_t end) {
         if (group->second.pages)
             for (std::uint64_t page = std::max(first, begins); page < std::min(end, begins + kPagesPerHuge);
                  ++page)
-                (*group->second.pages)[page - begins] = PageHeat{};
+                group->second.pages->heat[page - begins] = PageHeat{};
         else
             group->second.whole = PageHeat{};  // a huge page of which a part is gone is none
         ++group;
@@ -96,16 +113,19 @@ void HeatMap::forget(std::uint64_t first, std::uint64_t end) {
 void HeatMap::set_tier(std::uint64_t page, std::uint8_t tier) {
     const auto group = groups_.find(page / kPagesPerHuge);
     if (group == groups_.end()) return;
-    PageHeat& heat = group->second.pages ? (*group->second.pages)[page % kPagesPerHuge] : group->second.whole;
+    PageHeat& heat =
+        group->second.pages ? group->second.pages->heat[page % kPagesPerHuge] : group->second.whole;
     if (heat.tier() != PageHeat::kNowhere) heat.set_tier(tier);
 }
 
 HeatMap::Unit HeatMap::at(std::uint64_t page) const {
     const auto group = groups_.find(page / kPagesPerHuge);
     if (group == groups_.end()) return {.page = page, .pages = 1, .windows = 0, .heat = {}};
-    if (group->second.pages)
-        return {page, 1, group->second.windows, (*group->second.pages)[page % kPagesPerHuge]};
-    return {page / kPagesPerHuge * kPagesPerHuge, kPagesPerHuge, group->second.windows, group->second.whole};
+    if (const auto& pages = group->second.pages)
+        return {page, 1, group->second.windows, pages->heat[page % kPagesPerHuge],
+                untouched_since(pages->touched_at[page % kPagesPerHuge])};
+    return {page / kPagesPerHuge * kPagesPerHuge, kPagesPerHuge, group->second.windows, group->second.whole,
+            untouched_since(group->second.touched_at)};
 }
 
 std::size_t HeatMap::memory() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -22,18 +23,27 @@ struct PageSeen {
     std::uint8_t windows = 1;  // that the look ends; 0: it tells only where the page is
 };
 
-// How warm the pages of one address space are. Two bytes a page where pages are small and present, a few a
-// huge page or a hole: a sparse mapping costs what is in it. Addresses are page numbers (address >>
-// kPageShift). Not thread safe.
+// How warm the pages of one address space are, and how long ago they were seen touched. Three bytes a page
+// where pages are small and present, a few a huge page or a hole: a sparse mapping costs what is in it.
+// Addresses are page numbers (address >> kPageShift). Not thread safe.
 class HeatMap {
   public:
+    // How long ago is counted in ticks of a clock that whoever calls advance() chooses, up to so many.
+    static constexpr unsigned kLongestUntouched = 200;
+
     // What is moved and ranked as one: a page, or a huge page.
     struct Unit {
         std::uint64_t page = 0;
         std::uint32_t pages = 1;
         std::uint32_t windows = 0;  // that its neighbourhood was observed for
         PageHeat heat;
+        // Ticks since it was last seen touched, or came; kLongestUntouched: that many or more.
+        std::uint8_t untouched = 0;
     };
+
+    // So many ticks have passed since the last call. All that is known has to be observed (or forgotten)
+    // between two calls.
+    void advance(std::uint64_t ticks);
 
     // A window has passed over these pages, which begin at `page`. Pages of one call are 512 at most in each
     // aligned group of 512; what is seen of a group replaces what was known of where it lies.
@@ -50,12 +60,14 @@ class HeatMap {
             const std::uint64_t first = number * kPagesPerHuge;
             if (!group.pages) {
                 if (group.whole.tier() != PageHeat::kNowhere)
-                    visit(Unit{first, kPagesPerHuge, group.windows, group.whole});
+                    visit(Unit{first, kPagesPerHuge, group.windows, group.whole,
+                               untouched_since(group.touched_at)});
                 continue;
             }
             for (unsigned i = 0; i < kPagesPerHuge; ++i)
-                if (const PageHeat heat = (*group.pages)[i]; heat.tier() != PageHeat::kNowhere)
-                    visit(Unit{first + i, 1, group.windows, heat});
+                if (const PageHeat heat = group.pages->heat[i]; heat.tier() != PageHeat::kNowhere)
+                    visit(
+                        Unit{first + i, 1, group.windows, heat, untouched_since(group.pages->touched_at[i])});
         }
     }
     [[nodiscard]] Unit at(std::uint64_t page) const;  // kNowhere when nothing is known of it
@@ -64,17 +76,29 @@ class HeatMap {
     [[nodiscard]] std::size_t memory() const;
 
   private:
-    using Pages = std::array<PageHeat, kPagesPerHuge>;
+    using Tick = std::uint8_t;  // of `now_`, which goes around
+    struct Pages {
+        std::array<PageHeat, kPagesPerHuge> heat{};
+        std::array<Tick, kPagesPerHuge> touched_at{};
+    };
     struct Group {
         PageHeat whole;  // when `pages` is null: of a huge page, or of nothing
         std::uint16_t windows = 0;
+        Tick touched_at = 0;
         std::unique_ptr<Pages> pages;
     };
     void observe_group(Group& group, unsigned first, std::span<const PageSeen> seen);
     void observe_unit(PageHeat& heat, unsigned touched, unsigned windows, unsigned windows_before);
+    // Also keeps what is older than kLongestUntouched from seeming young when the clock has gone around.
+    void note_touch(bool touched, bool is_new, Tick& touched_at) const;
+    [[nodiscard]] std::uint8_t untouched_since(Tick tick) const {
+        return static_cast<std::uint8_t>(
+            std::min<unsigned>(static_cast<Tick>(now_ - tick), kLongestUntouched));
+    }
 
     std::map<std::uint64_t, Group> groups_;  // by page / kPagesPerHuge
     std::uint32_t random_ = 2'463'534'242;   // xorshift; any start but 0 will do
+    Tick now_ = 0;
 };
 
 }  // namespace memtide::agent

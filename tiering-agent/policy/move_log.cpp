@@ -19,8 +19,15 @@ void MoveLog::add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, 
     }
 }
 
-void MoveLog::add_failure(std::uint64_t space, std::uint64_t page, Time now) {
-    remember({space, page}, {now, 0, 0, false, true});
+void MoveLog::add_failure(std::uint64_t space, std::uint64_t page, Time now, int error) {
+    remember({space, page}, {now, 0, 0, false, true, error});
+}
+
+std::optional<MoveLog::Last> MoveLog::last(std::uint64_t space, std::uint64_t page) const {
+    const auto found = last_.find({space, page});
+    if (found == last_.end()) return std::nullopt;
+    const Entry& entry = found->second;
+    return Last{entry.at, entry.to, entry.undid, entry.failed, entry.error};
 }
 
 void MoveLog::remember(const Key& key, const Entry& entry) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 
 namespace memtide::agent {
@@ -19,12 +20,21 @@ class MoveLog {
 
     // A unit came into a tier.
     void add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, std::uint8_t to, Time now);
-    // A unit could not be moved: it rests, too, and is tried again later.
-    void add_failure(std::uint64_t space, std::uint64_t page, Time now);
+    // A unit could not be moved, for this errno: it rests, too, and is tried again later.
+    void add_failure(std::uint64_t space, std::uint64_t page, Time now, int error = 0);
     // Forgets what is older than kMemory, and of a space that is gone.
     void expire(Time now);
     void forget(std::uint64_t space);
 
+    // What became of a unit within kMemory.
+    struct Last {
+        Time at{};
+        std::uint8_t to = 0;  // the tier that it came into
+        bool undid = false;   // the move before it
+        bool failed = false;  // it stayed where it was
+        int error = 0;        // of what failed
+    };
+    [[nodiscard]] std::optional<Last> last(std::uint64_t space, std::uint64_t page) const;
     // Whether the unit was moved within `rest` before `now`, or could not be within kMemory.
     [[nodiscard]] bool rests(std::uint64_t space, std::uint64_t page) const;
     void set_rest(std::chrono::milliseconds rest, Time now) {
@@ -54,6 +64,7 @@ class MoveLog {
         std::uint8_t to = 0;
         bool undid = false;
         bool failed = false;
+        int error = 0;
     };
     struct Past {
         Key key;

@@ -44,6 +44,8 @@ class Pace {
     void note(const Round& round);
     // Something else has seen that things begin to change.
     void wake() { quiet_rounds_ = even_rounds_ = 0; }
+    // From the next round on; what has been found so far stays.
+    void set_options(const Options& options) { options_ = options; }
 
     [[nodiscard]] milliseconds window() const { return window_; }
     [[nodiscard]] milliseconds rest() const { return rest_; }

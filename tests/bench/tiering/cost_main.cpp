@@ -90,7 +90,7 @@ Result<> measure(bool huge) {
     for (int round = 0; round < kWarmUp + kRounds; ++round) {
         const microseconds before = processor_time();
         if (auto done = watch.refresh(files, target, std::chrono::steady_clock::now()); !done) return done;
-        const auto look = watch.look(tracker, tiers);
+        const auto look = watch.look(tracker, tiers, std::chrono::steady_clock::now());
         if (!look) return std::unexpected(look.error());
         const Space space{.id = 1, .heat = &watch.heat()};
         const Pair pair{.fast = 0, .slow = 1, .fast_free = 0, .slow_free = 1 << 20, .reserve = 0};

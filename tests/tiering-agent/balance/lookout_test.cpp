@@ -55,7 +55,7 @@ class LookoutTest : public testing::Test {
   protected:
     const Watch& watch(int pid) {
         watches_.push_back(std::make_unique<Watch>(pid, ProcessId{.pid = pid, .start_time = 1}, 0));
-        EXPECT_TRUE(watches_.back()->look(memory_, {}));
+        EXPECT_TRUE(watches_.back()->look(memory_, {}, Watch::Time{}));
         return *watches_.back();
     }
     bool is_time(const std::vector<const Watch*>& watches, milliseconds window = milliseconds(10)) {

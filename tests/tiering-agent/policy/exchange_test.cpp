@@ -187,5 +187,23 @@ TEST(MoveLog, ForgetsASpaceThatIsGone) {
     EXPECT_TRUE(log.rests(2, 10));
 }
 
+TEST(MoveLog, TellsWhatBecameOfAUnit) {
+    MoveLog log;
+    const MoveLog::Time now{std::chrono::hours(1)};
+    EXPECT_FALSE(log.last(7, kBase));
+    log.add(7, kBase, 1, kFast, now);
+    log.add_failure(7, kBase + 1, now, 16);
+    ASSERT_TRUE(log.last(7, kBase));
+    EXPECT_EQ(log.last(7, kBase)->to, kFast);
+    EXPECT_EQ(log.last(7, kBase)->at, now);
+    EXPECT_FALSE(log.last(7, kBase)->failed);
+    EXPECT_TRUE(log.last(7, kBase + 1)->failed);
+    EXPECT_EQ(log.last(7, kBase + 1)->error, 16);
+    log.add(7, kBase, 1, kSlow, now);
+    EXPECT_TRUE(log.last(7, kBase)->undid);
+    log.expire(now + 2 * MoveLog::kMemory);
+    EXPECT_FALSE(log.last(7, kBase));
+}
+
 }  // namespace
 }  // namespace memtide::agent

@@ -146,5 +146,46 @@ TEST(HeatMap, TiersFollowMoves) {
     EXPECT_EQ(map.at(7).heat.tier(), PageHeat::kNowhere);
 }
 
+TEST(HeatMap, ItIsKnownHowLongAgoAPageWasSeenTouched) {
+    HeatMap map;
+    map.observe(kBase, std::vector{kHot, kCold});
+    map.advance(3);
+    map.observe(kBase, std::vector{kHot, kCold});
+    EXPECT_EQ(map.at(kBase).untouched, 0U);
+    EXPECT_EQ(map.at(kBase + 1).untouched, 3U) << "since it came";
+    map.advance(4);
+    EXPECT_EQ(map.at(kBase).untouched, 4U);
+    EXPECT_EQ(map.at(kBase + 1).untouched, 7U);
+}
+
+TEST(HeatMap, WhatIsOldStaysOldHoweverOftenTheClockGoesAround) {
+    HeatMap map;
+    PageSeen huge = kCold;
+    huge.huge = true;
+    map.observe(kBase, std::vector(512, huge));
+    map.observe(kBase + 512, std::vector{kCold});
+    for (int window = 0; window < 100; ++window) {
+        map.advance(window % 60);
+        map.observe(kBase, std::vector(512, huge));
+        map.observe(kBase + 512, std::vector{kCold});
+    }
+    EXPECT_EQ(map.at(kBase).untouched, HeatMap::kLongestUntouched);
+    EXPECT_EQ(map.at(kBase + 512).untouched, HeatMap::kLongestUntouched);
+    map.advance(1'000'000);
+    EXPECT_EQ(map.at(kBase + 512).untouched, HeatMap::kLongestUntouched) << "nobody looked for a long time";
+    map.observe(kBase + 512, std::vector{kHot});
+    EXPECT_EQ(map.at(kBase + 512).untouched, 0U);
+}
+
+TEST(HeatMap, PagesOfASplitHugePageWereTouchedWhenItWas) {
+    HeatMap map;
+    PageSeen huge = kHot;
+    huge.huge = true;
+    map.observe(kBase, std::vector(512, huge));
+    map.advance(5);
+    map.observe(kBase, std::vector(512, kCold));
+    EXPECT_EQ(map.at(kBase + 77).untouched, 5U);
+}
+
 }  // namespace
 }  // namespace memtide::agent

@@ -1,0 +1,57 @@
+#include "tiering-agent/app/agent_metrics.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace memtide::agent {
+namespace {
+
+double bytes(std::uint64_t pages) { return static_cast<double>(pages << kPageShift); }
+
+}  // namespace
+
+void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
+    for (const Tier& tier : status.tiers) {
+        registry.gauge("memtide_tier_capacity_bytes", "Memory of a tier", {{"tier", tier.name}})
+            .set(static_cast<double>(tier.capacity.value));
+        registry.gauge("memtide_tier_free_bytes", "Memory of a tier that nobody uses", {{"tier", tier.name}})
+            .set(static_cast<double>(tier.free.value));
+    }
+    for (const auto& target : status.targets) {
+        registry
+            .gauge("memtide_target_processes", "Processes of a target that are watched",
+                   {{"target", target.name}})
+            .set(static_cast<double>(target.processes));
+        for (std::size_t i = 0; i < target.pages_by_tier.size() && i < status.tiers.size(); ++i)
+            registry
+                .gauge("memtide_target_bytes", "Memory of a target in a tier",
+                       {{"target", target.name}, {"tier", status.tiers[i].name}})
+                .set(bytes(target.pages_by_tier[i]));
+        registry
+            .counted("memtide_target_promoted_bytes_total", "Moved to a faster tier",
+                     {{"target", target.name}})
+            .set(bytes(target.promoted_pages));
+        registry
+            .counted("memtide_target_demoted_bytes_total", "Moved to a slower tier",
+                     {{"target", target.name}})
+            .set(bytes(target.demoted_pages));
+    }
+    registry.counted("memtide_tiering_wasted_bytes_total", "Moves that undid another within a minute")
+        .set(bytes(status.wasted_pages));
+    for (const auto& [error, pages] : status.failed_pages)
+        registry
+            .counted("memtide_tiering_failed_bytes_total", "What the kernel did not move, by why not",
+                     {{"reason", ::strerrorname_np(error)}})
+            .set(bytes(pages));
+    registry.gauge("memtide_tiering_hit_ratio", "Share of touches that fall on the fastest tier, estimated")
+        .set(status.hit);
+    registry.counted("memtide_tiering_rounds_total", "Windows looked at")
+        .set(static_cast<double>(status.rounds));
+    registry
+        .counted("memtide_tiering_processor_seconds_total", "Processor time of looking, planning and moving")
+        .set(std::chrono::duration<double>(status.processor_time).count());
+    registry.gauge("memtide_tiering_heat_bytes", "Memory that the heat of pages takes")
+        .set(static_cast<double>(status.heat_bytes));
+}
+
+}  // namespace memtide::agent

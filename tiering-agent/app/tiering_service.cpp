@@ -1,6 +1,7 @@
 #include "tiering-agent/app/tiering_service.h"
 
 #include <cstring>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -14,11 +15,19 @@
 #include "common/metrics/registry.h"
 #include "tiering-agent/balance/balancer.h"
 #include "tiering-agent/balance/status_json.h"
+#include "tiering-agent/observe/published_tiers.h"
 
 namespace memtide::agent {
 namespace {
 
-BalanceOptions options_of(const TieringConfig& config) {
+// Programs that ask for memory on a tier learn here which there are, without asking the agent.
+void publish(const std::string& path, const Tiers& tiers) {
+    if (const auto done = publish_tiers(path, tiers); !done)
+        log::warning("tiers cannot be published", {{"error", done.error()}});
+}
+
+// `published`: the path of the file that tells every process which tiers there are.
+BalanceOptions options_of(const TieringConfig& config, const std::string& published) {
     BalanceOptions options;
     options.config = config;
     options.pace.processor_share = config.processor_share;
@@ -26,6 +35,7 @@ BalanceOptions options_of(const TieringConfig& config) {
     options.pace.slowdown = config.slowdown;
     options.pace.slowdown_changing = config.slowdown_changing;
     options.agent_pid = ::getpid();
+    options.on_tiers = [published](const Tiers& tiers) { publish(published, tiers); };
     return options;
 }
 
@@ -57,6 +67,12 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
             .counted("memtide_target_demoted_bytes_total", "Moved to a slower tier",
                      {{"target", target.name}})
             .set(bytes(target.demoted_pages));
+        for (const auto& [hint, hinted] : {std::pair("hot", target.hot_pages), std::pair("cold", target.cold_pages),
+                                           std::pair("pin", target.pinned_pages)})
+            registry
+                .gauge("memtide_target_hinted_bytes", "Memory of which processes of a target say so",
+                       {{"target", target.name}, {"hint", hint}})
+                .set(bytes(hinted));
     }
     registry.counted("memtide_tiering_wasted_bytes_total", "Moves that undid another within a minute")
         .set(bytes(status.wasted_pages));
@@ -80,10 +96,10 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
 
 struct TieringService::Impl {
     Impl(boost::asio::any_io_executor executor, Files& files, std::unique_ptr<Tracker> chosen,
-         const TieringConfig& config)
+         const TieringConfig& config, const std::string& published)
         : tracker(std::move(chosen)),
           mover(make_unit_mover()),
-          balancer({files, *tracker, *mover}, options_of(config)),
+          balancer({files, *tracker, *mover}, options_of(config, published)),
           server(std::move(executor), router) {
         metrics::add_process_metrics(registry, "memtide-tiering-agent", MEMTIDE_VERSION);
         router.add("GET", "/v1/status", [this](http::Request) -> boost::asio::awaitable<http::Response> {
@@ -115,7 +131,10 @@ Result<std::unique_ptr<TieringService>> TieringService::start(boost::asio::any_i
                                                               const std::string& socket) {
     auto tracker = make_soft_dirty_tracker(files);
     if (!tracker) return std::unexpected(std::move(tracker.error()).with_context("tiering"));
-    auto impl = std::make_unique<Impl>(std::move(executor), files, *std::move(tracker), config);
+    // Beside the folder of the socket: /run/memtide/tiers, unless the configuration says otherwise.
+    const auto folder = std::filesystem::path(socket).parent_path().parent_path();
+    auto impl = std::make_unique<Impl>(std::move(executor), files, *std::move(tracker), config,
+                                       (folder / "tiers").string());
     if (auto listening = impl->server.listen("unix:" + socket); !listening)
         return std::unexpected(std::move(listening.error()).with_context("tiering"));
     log::info("tiering starts", {{"mode", to_string(config.mode)},

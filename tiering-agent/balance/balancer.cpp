@@ -121,6 +121,7 @@ void Balancer::refresh_tiers() {
         }
         log::info("tier", {{"tier", tier.name}, {"capacity", tier.capacity}, {"why", tier.why}});
     }
+    if (options_.on_tiers) options_.on_tiers(tiers_);
     if (auto done = parts_.tracker.refresh(); !done)
         log::warning("memory blocks cannot be read", {{"error", done.error()}});
 }
@@ -250,6 +251,8 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
     };
     for (const auto& [space, watch] : watches_) pages_of_target[watch.target()] += present_pages(watch);
     const Bytes capacity = tiers_.tiers.empty() ? Bytes{} : tiers_.tiers.front().capacity;
+    double weights = 0;
+    for (const auto& [target, pages_there] : pages_of_target) weights += options_.config.targets[target].weight;
     std::vector<Space> result;
     for (const auto& [space, watch] : watches_) {
         const TieringTarget& target = options_.config.targets[watch.target()];
@@ -266,6 +269,11 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
         Space one{.id = space, .heat = &watch.heat(), .weight = target.weight / 100.0};
         if (fast == 0 && target.min_fast) one.least_fast = part_of(*target.min_fast);
         if (fast == 0 && target.max_fast) one.most_fast = part_of(*target.max_fast);
+        // By hints alone nobody gets more of the faster tier than is his by weight.
+        one.hints = watch.hints().ranges();
+        one.most_hinted = static_cast<std::uint64_t>(double(pages(tiers_.tiers[fast].capacity)) * share *
+                                                     target.weight / weights);
+        if (one.most_fast) one.most_hinted = std::min(one.most_hinted, *one.most_fast);
         result.push_back(one);
     }
     return result;
@@ -389,11 +397,15 @@ void Balancer::publish(const Pace::Round& round) {
     status_.heat_bytes = 0;
     for (auto& target : status_.targets) {
         target.processes = 0;
+        target.hot_pages = target.cold_pages = target.pinned_pages = 0;
         target.pages_by_tier.assign(tiers_.tiers.size(), 0);
     }
     for (const auto& [space, watch] : watches_) {
         auto& target = status_.targets[watch.target()];
         ++target.processes;
+        target.hot_pages += watch.hints().pages_of(Hint::kHot);
+        target.cold_pages += watch.hints().pages_of(Hint::kCold);
+        target.pinned_pages += watch.hints().pages_of(Hint::kPin);
         status_.heat_bytes += watch.heat().memory();
         for (std::size_t tier = 0; tier < target.pages_by_tier.size() && tier < watch.pages_by_tier().size();
              ++tier)

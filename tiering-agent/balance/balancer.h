@@ -28,6 +28,7 @@ struct BalanceOptions {
     Bytes least_rss = mebibytes(8);                  // of a process, to be watched
     std::chrono::milliseconds refresh_every{2'000};  // nodes and processes
     std::chrono::milliseconds longest_move{2'000};   // then it is time to look again
+    std::function<void(const Tiers&)> on_tiers{};    // called when they have changed
     double reserve = 0.01;                           // of the faster tier, for what processes allocate next
 };
 
@@ -39,6 +40,9 @@ struct BalanceStatus {
         std::vector<std::uint64_t> pages_by_tier{};
         std::uint64_t promoted_pages = 0;
         std::uint64_t demoted_pages = 0;
+        std::uint64_t hot_pages = 0;  // of which its processes say so, there or not
+        std::uint64_t cold_pages = 0;
+        std::uint64_t pinned_pages = 0;
 
         friend bool operator==(const OfTarget&, const OfTarget&) = default;
     };

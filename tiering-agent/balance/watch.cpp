@@ -43,6 +43,7 @@ Result<> Watch::refresh(const Files& files, const TieringTarget& target, Time no
         look_at_flags_at_ = now + kLookAtFlagsEvery;
     }
     vmas_ = *std::move(vmas);
+    hints_.refresh(files, process_.pid, target.hints ? vmas_ : std::vector<Vma>{});
     ranges_.clear();
     for (const Vma& vma : vmas_)
         if (!why_it_stays(vma, target)) append(ranges_, vma.range);

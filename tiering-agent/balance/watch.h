@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/sysfs/files.h"
 #include "tiering-agent/observe/address_space.h"
+#include "tiering-agent/observe/hints.h"
 #include "tiering-agent/policy/heat_map.h"
 #include "tiering-agent/policy/targets.h"
 #include "tiering-agent/track/tracker.h"
@@ -43,6 +44,8 @@ class Watch {
     [[nodiscard]] bool is_idle() const { return is_idle_; }
     [[nodiscard]] const HeatMap& heat() const { return heat_; }
     [[nodiscard]] HeatMap& heat() { return heat_; }
+    // What it says of its memory; nothing where its target's does not count.
+    [[nodiscard]] const HintRanges& hints() const { return hints_.hints(); }
 
     // Of the last look, by tier.
     [[nodiscard]] const std::vector<std::uint64_t>& pages_by_tier() const { return pages_by_tier_; }
@@ -55,6 +58,7 @@ class Watch {
     std::chrono::milliseconds processor_time_{-1};
     std::optional<std::uint64_t> faults_;
     HeatMap heat_;
+    HintReader hints_;
     std::vector<Vma> vmas_;
     std::vector<VirtualRange> ranges_;  // that may be moved
     std::vector<std::uint64_t> pages_by_tier_;

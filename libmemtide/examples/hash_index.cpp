@@ -1,6 +1,6 @@
-// A store of values by key, as databases have them: a hash index that every look-up reads, and values of which
-// hardly any is read. The index spans tiers and says that it is hot; values go to the slow tier, and elsewhere
-// when that is full.
+// A store of values by key, as databases have them: a hash index that every look-up reads, and values of
+// which hardly any is read. The index spans tiers and says that it is hot; values go to the slow tier, and
+// elsewhere when that is full.
 //
 //   c++ -std=c++17 hash_index.cpp -o hash_index $(pkg-config --cflags --libs memtide) && ./hash_index
 #include <cstdint>
@@ -18,7 +18,10 @@ class Store {
   public:
     // A power of two of slots; at most three of four may be used.
     explicit Store(std::size_t slots)
-        : index_memory_("any"), value_memory_("slow,any"), slots_(slots, &index_memory_), values_(&value_memory_) {
+        : index_memory_("any"),
+          value_memory_("slow,any"),
+          slots_(slots, &index_memory_),
+          values_(&value_memory_) {
         hint(MEMTIDE_HOT);
     }
     ~Store() { hint(MEMTIDE_NORMAL); }
@@ -61,7 +64,8 @@ class Store {
 int main() try {
     constexpr std::uint64_t kKeys = 20'000;
     Store store(std::size_t{1} << 15);
-    for (std::uint64_t key = 0; key < kKeys; ++key) store.put(key, std::to_string(key) + std::string(500, '.'));
+    for (std::uint64_t key = 0; key < kKeys; ++key)
+        store.put(key, std::to_string(key) + std::string(500, '.'));
     std::uint64_t found = 0;
     for (std::uint64_t key = 0; key < 2 * kKeys; ++key) {
         const std::pmr::string* const value = store.get(key);

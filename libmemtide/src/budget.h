@@ -9,9 +9,9 @@
 namespace memtide::library {
 
 // How much a heap that is bound to its tier may still hand out. The kernel answers a bound page that finds no
-// room with its OOM killer, so that allocating has to ask before: not each time, but whenever what was granted
-// is used up. What was freed and kept for the next allocation is granted already. Bytes. It outlives every thread
-// that has asked it. Thread safe.
+// room with its OOM killer, so that allocating has to ask before: not each time, but whenever what was
+// granted is used up. What was freed and kept for the next allocation is granted already. Bytes. It outlives
+// every thread that has asked it. Thread safe.
 class Budget {
   public:
     struct Room {

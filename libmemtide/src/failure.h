@@ -6,7 +6,8 @@
 
 namespace memtide::library {
 
-// Why the call that is about to fail does: errno for programs, a sentence that memtide_error() shows. Never throws.
+// Why the call that is about to fail does: errno for programs, a sentence that memtide_error() shows. Never
+// throws.
 void set_failure(int error_number, std::string_view sentence) noexcept;
 // EINVAL, ENODEV, ... by what kind of error it is.
 void set_failure(const Error& error) noexcept;

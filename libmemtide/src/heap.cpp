@@ -88,9 +88,11 @@ Result<HeapName> parse_heap_name(std::string_view text) {
     const bool is_good = !tier.empty() && tier != kAny && tier.size() < sizeof(memtide_tier::name) &&
                          (comma == std::string_view::npos || text.substr(comma + 1) == kAny);
     if (!is_good)
-        return fail(ErrorCode::kInvalidArgument,
-                    fmt::format("\"{}\" is no name of a heap: write TIER, \"TIER,any\" or any", text.substr(0, 100)));
-    return HeapName{std::string(tier), comma == std::string_view::npos ? Placement::kBound : Placement::kPreferred};
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("\"{}\" is no name of a heap: write TIER, \"TIER,any\" or any", text.substr(0, 100)));
+    return HeapName{std::string(tier),
+                    comma == std::string_view::npos ? Placement::kBound : Placement::kPreferred};
 }
 
 memtide_heap* find_heap(const char* name) noexcept {
@@ -159,7 +161,8 @@ Result<> memtide_heap::make_kind(Placement placement, std::size_t index) {
         if (const int failed = memkind_.create_fixed(region->begin(), region->size(), &kind_); failed != 0) {
             std::array<char, MEMKIND_ERROR_MESSAGE_SIZE> why{};
             memkind_.error_message(failed, why.data(), why.size());
-            made = fail(ErrorCode::kIo, fmt::format("memkind makes no heap for tier \"{}\": {}", tier_.name, why.data()));
+            made = fail(ErrorCode::kIo,
+                        fmt::format("memkind makes no heap for tier \"{}\": {}", tier_.name, why.data()));
         }
     }
     if (!made) {
@@ -201,7 +204,8 @@ void* memtide_heap::note_taken(void* block, std::size_t taken) {
 
 void* memtide_heap::tell_full(std::size_t size) noexcept {
     std::array<char, 160> text{};
-    const auto end = fmt::format_to_n(text.data(), text.size(), "heap \"{}\" has no room for {} bytes", name_, size);
+    const auto end =
+        fmt::format_to_n(text.data(), text.size(), "heap \"{}\" has no room for {} bytes", name_, size);
     memtide::library::set_failure(ENOMEM, {text.data(), std::min(end.size, text.size())});
     return nullptr;
 }

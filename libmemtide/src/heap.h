@@ -35,7 +35,8 @@ class Region {
   public:
     // `wanted` bytes, or as many as can be had. kExhausted.
     static Result<Region> reserve(std::size_t wanted);
-    // kIo, kUnavailable when none of the nodes has memory now. Pages that are there already stay where they are.
+    // kIo, kUnavailable when none of the nodes has memory now. Pages that are there already stay where they
+    // are.
     [[nodiscard]] Result<> set_policy(Placement placement, const std::vector<int>& nodes) const;
 
     [[nodiscard]] char* begin() const { return begin_; }
@@ -53,7 +54,8 @@ class Region {
 
 }  // namespace memtide::library
 
-// A heap (the handle of memtide.h): a kind of memkind over a region of its own, or memkind's own default. Thread safe.
+// A heap (the handle of memtide.h): a kind of memkind over a region of its own, or memkind's own default.
+// Thread safe.
 struct memtide_heap {
   public:
     // The caller holds slow_path(). `index`: less than Budget::kMostHeaps.

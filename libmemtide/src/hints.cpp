@@ -29,7 +29,8 @@ class Table {
         if (file < 0) return errno;
         int error = ::ftruncate(file, hint_table::kSize) == 0 ? 0 : errno;
         void* const mapped =
-            error == 0 ? ::mmap(nullptr, hint_table::kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0) : MAP_FAILED;
+            error == 0 ? ::mmap(nullptr, hint_table::kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0)
+                       : MAP_FAILED;
         if (error == 0 && mapped == MAP_FAILED) error = errno;
         ::close(file);
         if (error != 0) return error;
@@ -45,8 +46,9 @@ class Table {
         sequence.store(before + 1, std::memory_order_seq_cst);
         std::atomic_thread_fence(std::memory_order_seq_cst);
         for (std::size_t i = 0; i < ranges.size(); ++i)
-            entries[i] = {.begin_and_hint = ranges[i].first << kShift | static_cast<std::uint64_t>(ranges[i].hint),
-                          .end = ranges[i].end << kShift};
+            entries[i] = {
+                .begin_and_hint = ranges[i].first << kShift | static_cast<std::uint64_t>(ranges[i].hint),
+                .end = ranges[i].end << kShift};
         header_->entries = static_cast<std::uint32_t>(ranges.size());
         std::atomic_thread_fence(std::memory_order_seq_cst);
         sequence.store(before + 2, std::memory_order_release);
@@ -65,7 +67,8 @@ State& state() {
     static auto* const kState = [] {
         auto* const made = new State;
         // Nobody is amid a change in the child.
-        ::pthread_atfork([] { state().mutex.lock(); }, [] { state().mutex.unlock(); }, [] { state().mutex.unlock(); });
+        ::pthread_atfork([] { state().mutex.lock(); }, [] { state().mutex.unlock(); },
+                         [] { state().mutex.unlock(); });
         return made;
     }();
     return *kState;

@@ -6,8 +6,8 @@
 
 namespace memtide::library {
 
-// libmemkind, loaded when the first heap is wanted: programs that only give hints do without it, and those that
-// want a heap are told when it is missing.
+// libmemkind, loaded when the first heap is wanted: programs that only give hints do without it, and those
+// that want a heap are told when it is missing.
 struct MemkindLibrary {
     decltype(&::memkind_create_fixed) create_fixed = nullptr;
     decltype(&::memkind_malloc) malloc = nullptr;

@@ -116,7 +116,8 @@ int memtide_hint(const void* address, size_t length, int kind) try {
         set_failure(EINVAL, "there is no such kind of hint");
         return -1;
     }
-    return give_hint(reinterpret_cast<std::uintptr_t>(address), length, static_cast<Hint>(kind)) == 0 ? 0 : -1;
+    return give_hint(reinterpret_cast<std::uintptr_t>(address), length, static_cast<Hint>(kind)) == 0 ? 0
+                                                                                                      : -1;
 } catch (const std::exception& error) {
     set_failure(ENOMEM, error.what());
     return -1;

@@ -32,7 +32,8 @@ int mbind_pages(char* begin, std::size_t size, int mode, const NodeMask& mask) {
 }  // namespace
 
 Result<Region> Region::reserve(std::size_t wanted) {
-    for (std::size_t size = std::max(wanted / kHuge * kHuge, kLeast); size >= kLeast; size = size / 2 / kHuge * kHuge) {
+    for (std::size_t size = std::max(wanted / kHuge * kHuge, kLeast); size >= kLeast;
+         size = size / 2 / kHuge * kHuge) {
         // Nothing is charged for addresses that nobody writes to, unless the kernel counts strictly.
         void* const mapped = ::mmap(nullptr, size + kHuge, PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -60,11 +61,13 @@ Result<> Region::set_policy(Placement placement, const std::vector<int>& nodes) 
         if (node == nodes.front()) first = mask;
     }
     int error = mbind_pages(begin_, size_, placement == Placement::kBound ? MPOL_BIND : kPreferredMany, mask);
-    if (error == EINVAL && placement == Placement::kPreferred) error = mbind_pages(begin_, size_, MPOL_PREFERRED, first);
+    if (error == EINVAL && placement == Placement::kPreferred)
+        error = mbind_pages(begin_, size_, MPOL_PREFERRED, first);
     if (error == 0 || error == ENOSYS) return {};  // without NUMA all memory is that of the one node
     if (error == EINVAL)
         return fail(ErrorCode::kUnavailable,
-                    fmt::format("none of the nodes {} has memory that this process may use now", fmt::join(nodes, ",")));
+                    fmt::format("none of the nodes {} has memory that this process may use now",
+                                fmt::join(nodes, ",")));
     return fail_errno("mbind to nodes", fmt::format("{}", fmt::join(nodes, ",")), error);
 }
 

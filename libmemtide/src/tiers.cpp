@@ -29,7 +29,8 @@ NodeMeminfo read_meminfo(const Files& files, int node) {
         agent::take_word(line);
         const std::string_view key = agent::take_word(line);
         constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
-        const auto kib = std::min(agent::whole_number<std::uint64_t>(agent::take_word(line)).value_or(0), kMost);
+        const auto kib =
+            std::min(agent::whole_number<std::uint64_t>(agent::take_word(line)).value_or(0), kMost);
         if (key == "MemTotal:") info.total = kib;
         if (key == "MemFree:") info.free = kib;
         if (key == "Active(file):" || key == "Inactive(file):") info.file_cache += kib;
@@ -87,8 +88,8 @@ Result<agent::Tier> find_tier(const Files& files, std::string_view wish, std::st
         if (tier.name == name) return std::move(tier);
         names += (names.empty() ? "" : ", ") + tier.name;
     }
-    return fail(ErrorCode::kNotFound,
-                fmt::format("this machine has no tier \"{}\"; its tiers are {}", name, names.empty() ? "none" : names));
+    return fail(ErrorCode::kNotFound, fmt::format("this machine has no tier \"{}\"; its tiers are {}", name,
+                                                  names.empty() ? "none" : names));
 }
 
 Bytes room_in(const Files& files, const std::vector<int>& nodes) {

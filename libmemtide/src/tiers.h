@@ -18,7 +18,8 @@ namespace memtide::library {
 //   3. the rules that the agent has without configuration.
 // kProtocol for a text that is none. Thread safe.
 Result<std::vector<agent::Tier>> known_tiers(const Files& files, std::string_view wish);
-// Of the environment, as it was when it was first asked for; empty for programs that run with others' privileges.
+// Of the environment, as it was when it was first asked for; empty for programs that run with others'
+// privileges.
 const std::string& tiers_wish();
 
 // The one of that name; kNotFound tells which ones there are.

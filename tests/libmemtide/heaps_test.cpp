@@ -103,7 +103,8 @@ TEST(Heaps, AFullTierIsToldAndNotKilledFor) {
     // Also when nobody touches it: what was handed out counts.
     std::vector<void*> blocks;
     void* block = nullptr;
-    while ((block = memtide_malloc("fast", 512 * kMiB)) != nullptr && blocks.size() < 1000) blocks.push_back(block);
+    while ((block = memtide_malloc("fast", 512 * kMiB)) != nullptr && blocks.size() < 1000)
+        blocks.push_back(block);
     EXPECT_EQ(errno, ENOMEM);
     EXPECT_LE(blocks.size() * 512 * kMiB, tier.capacity);
     for (void* const one : blocks) memtide_free(one);

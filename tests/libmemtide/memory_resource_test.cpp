@@ -1,11 +1,10 @@
-#include <memtide/memory_resource.h>
-
 #include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <memtide/memory_resource.h>
 
 namespace {
 

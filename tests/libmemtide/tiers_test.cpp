@@ -29,7 +29,9 @@ class KnownTiers : public testing::Test {
     agent::FakeTree tree_;
 };
 
-TEST_F(KnownTiers, WithoutAnAgentTheyAreAsItWouldFindThem) { EXPECT_THAT(names(), ElementsAre("fast", "slow")); }
+TEST_F(KnownTiers, WithoutAnAgentTheyAreAsItWouldFindThem) {
+    EXPECT_THAT(names(), ElementsAre("fast", "slow"));
+}
 
 TEST_F(KnownTiers, WithOneTheyAreAsItSays) {
     tree_.put("run/memtide/tiers", "# comment\ndram 0\ncxl 1\nlater\n");

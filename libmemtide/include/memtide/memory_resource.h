@@ -43,8 +43,8 @@ class memory_resource final : public std::pmr::memory_resource {
     memtide_heap* heap_;
 };
 
-// For containers with an allocator of their own: std::vector<int, memtide::allocator<int>>. Two are equal when
-// they are of one heap.
+// For containers with an allocator of their own: std::vector<int, memtide::allocator<int>>. Two are equal
+// when they are of one heap.
 template <typename T>
 class allocator {
   public:

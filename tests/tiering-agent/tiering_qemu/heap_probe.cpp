@@ -1,5 +1,6 @@
-// What a program sees of libmemtide on a machine with two tiers, with an agent beside it: memory of a heap is where
-// the heap says, and what it says of its memory is obeyed. Prints what it finds, ends with 0 when that is right.
+// What a program sees of libmemtide on a machine with two tiers, with an agent beside it: memory of a heap is
+// where the heap says, and what it says of its memory is obeyed. Prints what it finds, ends with 0 when that
+// is right.
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -9,10 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include <memtide/memory_resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <memtide/memory_resource.h>
 
 namespace {
 
@@ -37,7 +37,8 @@ Where where(const char* begin, std::size_t size) {
     std::vector<void*> pages;
     for (; begin + kPage <= end; begin += kPage) pages.push_back(const_cast<char*>(begin));
     std::vector<int> nodes(pages.size(), -1);
-    if (::syscall(SYS_move_pages, 0, pages.size(), pages.data(), nullptr, nodes.data(), 0) != 0) fail("move_pages");
+    if (::syscall(SYS_move_pages, 0, pages.size(), pages.data(), nullptr, nodes.data(), 0) != 0)
+        fail("move_pages");
     Where found;
     for (const int node : nodes) ++(node == 0 ? found.fast : node == 1 ? found.slow : found.nowhere);
     return found;

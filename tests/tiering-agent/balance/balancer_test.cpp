@@ -321,6 +321,7 @@ TEST_F(Balance, WhoWantsToKnowIsToldOfTiersWhenTheyChange) {
     options_.on_tiers = [&](const Tiers& tiers) { told.push_back(tiers.tiers.size()); };
     run(3);
     tree_.remove("sys/devices/system/node/node1");
+    memory_.is_fast.assign(kPages, true);
     run(3);
     EXPECT_THAT(told, ElementsAre(2U, 1U));
 }

@@ -31,8 +31,7 @@ bool HintRanges::set(HintRange range, std::size_t most) {
         else
             instead.push_back(more);
     };
-    for (auto old = begin; old != end; ++old)
-        add({old->first, std::min(old->end, range.first), old->hint});
+    for (auto old = begin; old != end; ++old) add({old->first, std::min(old->end, range.first), old->hint});
     add(range);
     for (auto old = begin; old != end; ++old) add({std::max(old->first, range.end), old->end, old->hint});
 

@@ -7,6 +7,7 @@
 
 #include "tiering-agent/observe/published_tiers.h"
 #include "tiering-agent/observe/words.h"
+#include "tiering-agent/observe/zones.h"
 
 namespace memtide::library {
 namespace {
@@ -93,12 +94,19 @@ Result<agent::Tier> find_tier(const Files& files, std::string_view wish, std::st
 }
 
 Bytes room_in(const Files& files, const std::vector<int>& nodes) {
-    std::uint64_t room = 0;
+    const auto usable = agent::read_usable_pages(files);
+    std::uint64_t room = 0;  // KiB
     for (const int node : nodes) {
         const NodeMeminfo info = read_meminfo(files, node);
-        const std::uint64_t reserve = info.total / 100;
-        // As the kernel's MemAvailable: some of the cache is needed whatever happens.
-        const std::uint64_t could_be = info.free + info.file_cache - std::min(info.file_cache / 2, reserve);
+        std::uint64_t free = info.free;
+        if (usable) {
+            const auto found = usable->find(node);
+            free = found == usable->end() ? 0 : found->second * 4;
+        }
+        // Some of the cache is in use, whatever happens: programs that run are in it.
+        const std::uint64_t could_be = free + info.file_cache / 2;
+        constexpr std::uint64_t kMostReserve = std::uint64_t{1} << 20;
+        const std::uint64_t reserve = std::min(info.total / 50, kMostReserve);
         room += could_be - std::min(could_be, reserve);
     }
     return Bytes{room * 1024};

@@ -25,8 +25,10 @@ const std::string& tiers_wish();
 // The one of that name; kNotFound tells which ones there are.
 Result<agent::Tier> find_tier(const Files& files, std::string_view wish, std::string_view name);
 
-// What these nodes could give to user memory now: what is free, and page cache that can be given up, beyond a
-// reserve of 1 %. Nodes that are not there have nothing.
+// What these nodes could give to user memory now: what is free above the kernel's high watermarks, and half
+// of the page cache, but for a reserve of 2 %, at most 1 GiB of each: the kernel keeps blocks of pages for
+// itself, and an OOM killer that comes too early is worse than an ENOMEM that does. Nodes that are not there
+// have nothing.
 Bytes room_in(const Files& files, const std::vector<int>& nodes);
 
 }  // namespace memtide::library

@@ -58,11 +58,14 @@ TEST_F(KnownTiers, WhatIsNoListOfTiersIsSaidSo) {
     EXPECT_THAT(find_tier(tree_.files(), "a=0;b=1", "c").error().message, HasSubstr("its tiers are a, b"));
 }
 
-TEST_F(KnownTiers, RoomIsWhatIsFreeAndWhatTheCacheCanGiveUp) {
+TEST_F(KnownTiers, RoomIsWhatIsFreeAndWhatTheCacheCanGiveUpButForAReserve) {
     tree_.put("sys/devices/system/node/node1/meminfo",
               "Node 1 MemTotal:       1000000 kB\nNode 1 MemFree:        300000 kB\n"
               "Node 1 Active(file):    60000 kB\nNode 1 Inactive(file):  40000 kB\n");
-    EXPECT_EQ(room_in(tree_.files(), {1}), Bytes{(300'000 + 100'000 - 10'000 - 10'000) * 1024ULL});
+    EXPECT_EQ(room_in(tree_.files(), {1}), Bytes{(300'000 + 50'000 - 20'000) * 1024ULL});
+    tree_.put("proc/zoneinfo", "Node 1, zone Normal\n  pages free 60000\n        high 10000\n");
+    EXPECT_EQ(room_in(tree_.files(), {1}), Bytes{(200'000 + 50'000 - 20'000) * 1024ULL})
+        << "above watermarks";
     EXPECT_EQ(room_in(tree_.files(), {7}), Bytes{}) << "a node that is not there";
 }
 

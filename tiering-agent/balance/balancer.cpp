@@ -252,7 +252,8 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
     for (const auto& [space, watch] : watches_) pages_of_target[watch.target()] += present_pages(watch);
     const Bytes capacity = tiers_.tiers.empty() ? Bytes{} : tiers_.tiers.front().capacity;
     double weights = 0;
-    for (const auto& [target, pages_there] : pages_of_target) weights += options_.config.targets[target].weight;
+    for (const auto& [target, pages_there] : pages_of_target)
+        weights += options_.config.targets[target].weight;
     std::vector<Space> result;
     for (const auto& [space, watch] : watches_) {
         const TieringTarget& target = options_.config.targets[watch.target()];

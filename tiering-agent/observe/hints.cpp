@@ -19,8 +19,8 @@ using hint_table::Header;
 
 constexpr std::uint64_t kPageMask = 4095;
 
-// Memory of another process. /proc/PID/mem fails where process_vm_readv(2) would wait for the process, so that a
-// table over userfaultfd(2) stops nobody.
+// Memory of another process. /proc/PID/mem fails where process_vm_readv(2) would wait for the process, so
+// that a table over userfaultfd(2) stops nobody.
 class OtherMemory {
   public:
     OtherMemory(const Files& files, int pid)
@@ -46,8 +46,8 @@ class OtherMemory {
 };
 
 bool is_good(const Header& header) {
-    return std::memcmp(header.magic, hint_table::kMagic, sizeof header.magic) == 0 && header.sequence % 2 == 0 &&
-           header.entries <= hint_table::kMostEntries;
+    return std::memcmp(header.magic, hint_table::kMagic, sizeof header.magic) == 0 &&
+           header.sequence % 2 == 0 && header.entries <= hint_table::kMostEntries;
 }
 
 }  // namespace
@@ -56,7 +56,8 @@ std::optional<HintRanges> parse_hints(std::string_view table) {
     Header header;
     if (table.size() < sizeof header) return std::nullopt;
     std::memcpy(&header, table.data(), sizeof header);
-    if (!is_good(header) || table.size() < sizeof header + header.entries * sizeof(Entry)) return std::nullopt;
+    if (!is_good(header) || table.size() < sizeof header + header.entries * sizeof(Entry))
+        return std::nullopt;
     HintRanges hints;
     std::uint64_t behind = 0;
     for (std::size_t i = 0; i < header.entries; ++i) {

@@ -8,8 +8,8 @@
 namespace memtide::agent {
 namespace {
 
-// Units that are alike: as warm (the heat is weighted), known as well, and as large; or of which their process says
-// the same.
+// Units that are alike: as warm (the heat is weighted), known as well, and as large; or of which their
+// process says the same.
 constexpr std::size_t kHeats = PageHeat::kMost + 1;
 constexpr std::size_t kChanging = kHeats;
 constexpr std::size_t kHuge = 2 * kHeats;
@@ -50,7 +50,9 @@ const std::vector<std::size_t>& classes_by_rank(bool coldest_first) {
     const auto make = [](bool ascending) {
         std::vector<std::size_t> classes(kClasses);
         std::iota(classes.begin(), classes.end(), std::size_t{0});
-        std::ranges::stable_sort(classes, {}, [ascending](std::size_t kind) { return ascending ? rank_of(kind) : -rank_of(kind); });
+        std::ranges::stable_sort(classes, {}, [ascending](std::size_t kind) {
+            return ascending ? rank_of(kind) : -rank_of(kind);
+        });
         return classes;
     };
     static const std::vector<std::size_t> kColdestFirst = make(true);
@@ -105,7 +107,8 @@ class Ranking {
         [[nodiscard]] std::optional<std::size_t> kind_of(const HeatMap::Unit& unit) {
             const std::size_t huge = unit.pages > 1 ? 1 : 0;
             const bool is_fast = unit.heat.tier() == ranking_.tiers_.fast;
-            const Hint hint = ranking_.space_->hints.empty() ? Hint::kNone : cursor_.of(unit.page, unit.pages);
+            const Hint hint =
+                ranking_.space_->hints.empty() ? Hint::kNone : cursor_.of(unit.page, unit.pages);
             if (hint == Hint::kCold) return is_fast ? std::optional(kSaidCold + huge) : std::nullopt;
             if (hint != Hint::kNone) {
                 std::uint64_t& left = hint == Hint::kPin ? pinned_left_ : hot_left_;
@@ -115,7 +118,8 @@ class Ranking {
                     return kSaidHot + huge;
                 }
             }
-            return ranking_.heats_[unit.heat.heat()] + (unit.heat.is_changing() ? kChanging : 0) + huge * kHuge;
+            return ranking_.heats_[unit.heat.heat()] + (unit.heat.is_changing() ? kChanging : 0) +
+                   huge * kHuge;
         }
 
       private:

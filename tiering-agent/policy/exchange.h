@@ -20,8 +20,8 @@ struct Space {
     double weight = 1;                         // a touch of it counts so much
     std::uint64_t least_fast = 0;              // pages that it keeps in the faster tier whatever others do
     std::optional<std::uint64_t> most_fast{};  // pages of the faster tier that it may have
-    // What it says of its own memory. For so many pages of the faster tier, pinned ones before hot ones, its word
-    // counts more than what is seen of them; beyond that they are as the others.
+    // What it says of its own memory. For so many pages of the faster tier, pinned ones before hot ones, its
+    // word counts more than what is seen of them; beyond that they are as the others.
     std::span<const HintRange> hints{};
     std::uint64_t most_hinted = UINT64_MAX;
 };

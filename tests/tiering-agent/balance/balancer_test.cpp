@@ -124,8 +124,9 @@ class Balance : public testing::Test {
     }
     // The process says so of its pages from `first` on.
     void put_hint(std::uint64_t first, std::uint64_t count, Hint hint) const {
-        put_maps("00003000-00103000 rw-p 00000000 00:01 5 /memfd:memtide-hints (deleted)\n"
-                 "7f0000000000-7f0000800000 rw-p 00000000 00:00 0 \n");
+        put_maps(
+            "00003000-00103000 rw-p 00000000 00:01 5 /memfd:memtide-hints (deleted)\n"
+            "7f0000000000-7f0000800000 rw-p 00000000 00:00 0 \n");
         tree_.put("proc/100/numa_maps", "3000 default\n7f0000000000 default anon=2048 N0=500\n");
         hint_table::Header header;
         std::memcpy(header.magic, hint_table::kMagic, sizeof header.magic);
@@ -281,7 +282,8 @@ TEST_F(Balance, WhatAProcessSaysOfItsMemoryIsObeyed) {
     put_hint(1'000, 150, Hint::kHot);
     const BalanceStatus status = run(10);
     EXPECT_EQ(std::ranges::count(memory_.is_fast, true), 500);
-    EXPECT_TRUE(std::all_of(memory_.is_fast.begin() + 1'000, memory_.is_fast.begin() + 1'150, std::identity{}));
+    EXPECT_TRUE(
+        std::all_of(memory_.is_fast.begin() + 1'000, memory_.is_fast.begin() + 1'150, std::identity{}));
     EXPECT_EQ(status.targets[0].hot_pages, 150U);
     EXPECT_EQ(status.targets[0].pinned_pages, 0U);
 }

@@ -31,9 +31,10 @@ std::vector<HintRange> of(const std::optional<HintRanges>& hints) {
 }
 
 TEST(HintTable, RangesAndWhatIsSaidOfThem) {
-    EXPECT_THAT(of(parse_hints(table(2, {{0x10000 | 1, 0x12000}, {0x12000 | 3, 0x13000}, {0x20000 | 2, 0x21000}}))),
-                ElementsAre(HintRange{0x10, 0x12, Hint::kHot}, HintRange{0x12, 0x13, Hint::kPin},
-                            HintRange{0x20, 0x21, Hint::kCold}));
+    EXPECT_THAT(
+        of(parse_hints(table(2, {{0x10000 | 1, 0x12000}, {0x12000 | 3, 0x13000}, {0x20000 | 2, 0x21000}}))),
+        ElementsAre(HintRange{0x10, 0x12, Hint::kHot}, HintRange{0x12, 0x13, Hint::kPin},
+                    HintRange{0x20, 0x21, Hint::kCold}));
     EXPECT_THAT(of(parse_hints(table(0, {}))), IsEmpty());
 }
 
@@ -63,7 +64,8 @@ class ReadHints : public testing::Test {
     static constexpr std::uint64_t kAddress = 0x3000;
     FakeTree tree_;
     HintReader reader_;
-    std::vector<Vma> vmas_{{.range = {kAddress, kAddress + hint_table::kSize}, .name = hint_table::kMappingName}};
+    std::vector<Vma> vmas_{
+        {.range = {kAddress, kAddress + hint_table::kSize}, .name = hint_table::kMappingName}};
 };
 
 TEST_F(ReadHints, FollowsWhatTheProcessSays) {

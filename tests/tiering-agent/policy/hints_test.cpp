@@ -33,7 +33,9 @@ HeatMap pages_of(std::initializer_list<Stretch> stretches, unsigned windows = 10
     return map;
 }
 
-HintRange said(std::uint64_t first, std::uint64_t end, Hint hint) { return {kFirst + first, kFirst + end, hint}; }
+HintRange said(std::uint64_t first, std::uint64_t end, Hint hint) {
+    return {kFirst + first, kFirst + end, hint};
+}
 
 ExchangePlan plan_with(const HeatMap& map, const std::vector<HintRange>& hints, Pair pair = {},
                        std::uint64_t most_hinted = 1'000, std::optional<std::uint64_t> most_fast = {}) {
@@ -107,7 +109,9 @@ TEST(HintedExchange, BeyondItsShareAWordCountsForNothing) {
     const std::vector<HintRange> both{said(100, 140, Hint::kHot), said(140, 180, Hint::kPin)};
     const ExchangePlan plan = plan_with(map, both, {}, 50);
     EXPECT_EQ(plan.promoted_pages, 50U);
-    EXPECT_EQ(std::ranges::count_if(plan.promotions, [](const Move& move) { return move.page >= kFirst + 140; }), 40);
+    EXPECT_EQ(
+        std::ranges::count_if(plan.promotions, [](const Move& move) { return move.page >= kFirst + 140; }),
+        40);
 }
 
 TEST(HintedExchange, WhoHasItsShareByHintsTakesNothingFromOthers) {

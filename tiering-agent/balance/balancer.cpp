@@ -342,7 +342,7 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     std::erase_if(plan.demotions, over(down_left_));
     job.plan = &plan;
     for (const auto& [space, watch] : watches_) job.pid_of_space[space] = watch.process().pid;
-    const auto deadline = now + options_.longest_move;
+    const auto deadline = steady_clock::now() + options_.longest_move;
     const microseconds planned = processor_time();
     std::map<std::size_t, std::pair<std::uint64_t, std::uint64_t>> by_target;
     const MoveReport report = carry_out(

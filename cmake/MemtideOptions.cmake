@@ -24,7 +24,7 @@ add_compile_definitions(_GLIBCXX_ASSERTIONS MEMTIDE_VERSION="${PROJECT_VERSION}"
 # gcc 12 reports false positives of these inside coroutine frames and inlined library code.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
-                      -Wno-dangling-pointer -Wno-mismatched-new-delete)
+                      -Wno-dangling-pointer $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
 else()
   # libstdc++ 12 uses what it deprecates (std::stable_sort); gcc does not look into system headers for that.
   add_compile_options(-Wno-deprecated-declarations)
@@ -33,7 +33,7 @@ if(MEMTIDE_UNITY)
   set(CMAKE_UNITY_BUILD ON)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
   # Unnamed namespaces of several files in one: gcc takes what uses them for something from a header.
-  add_compile_options(-Wno-subobject-linkage)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 if(MEMTIDE_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Objects have both: what the linker optimises, and plain code, so that a test program is linked in a second.

@@ -35,6 +35,13 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
             .counted("memtide_target_demoted_bytes_total", "Moved to a slower tier",
                      {{"target", target.name}})
             .set(bytes(target.demoted_pages));
+        for (const auto& [hint, hinted] :
+             {std::pair("hot", target.hot_pages), std::pair("cold", target.cold_pages),
+              std::pair("pin", target.pinned_pages)})
+            registry
+                .gauge("memtide_target_hinted_bytes", "Memory of which processes of a target say so",
+                       {{"target", target.name}, {"hint", hint}})
+                .set(bytes(hinted));
     }
     registry.counted("memtide_tiering_wasted_bytes_total", "Moves that undid another within a minute")
         .set(bytes(status.wasted_pages));

@@ -1,5 +1,6 @@
 #include "tiering-agent/app/tiering_service.h"
 
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -10,14 +11,23 @@
 #include "tiering-agent/app/agent_api.h"
 #include "tiering-agent/app/machine_lock.h"
 #include "tiering-agent/balance/balancer.h"
+#include "tiering-agent/observe/published_tiers.h"
 
 namespace memtide::agent {
 namespace {
 
-BalanceOptions options_of(const TieringConfig& config) {
+// Programs that ask for memory on a tier learn here which there are, without asking the agent.
+void publish(const std::string& path, const Tiers& tiers) {
+    if (const auto done = publish_tiers(path, tiers); !done)
+        log::warning("tiers cannot be published", {{"error", done.error()}});
+}
+
+// `published`: the path of the file that tells every process which tiers there are.
+BalanceOptions options_of(const TieringConfig& config, const std::string& published) {
     BalanceOptions options;
     options.config = config;
     options.agent_pid = ::getpid();
+    options.on_tiers = [published](const Tiers& tiers) { publish(published, tiers); };
     return options;
 }
 
@@ -25,11 +35,11 @@ BalanceOptions options_of(const TieringConfig& config) {
 
 struct TieringService::Impl {
     Impl(const boost::asio::any_io_executor& executor, Files& files, MachineLock taken,
-         std::unique_ptr<Tracker> chosen, LiveConfig& config)
+         std::unique_ptr<Tracker> chosen, LiveConfig& config, const std::string& published)
         : lock(std::move(taken)),
           tracker(std::move(chosen)),
           mover(make_unit_mover()),
-          balancer({files, *tracker, *mover}, options_of(config.config().tiering)),
+          balancer({files, *tracker, *mover}, options_of(config.config().tiering, published)),
           api(executor, files, balancer, config),
           server(executor, api.router()) {}
 
@@ -52,7 +62,10 @@ Result<std::unique_ptr<TieringService>> TieringService::start(const boost::asio:
     if (!lock) return std::unexpected(std::move(lock.error()).with_context("tiering"));
     auto tracker = make_tracker(files, config.config().tiering);
     if (!tracker) return std::unexpected(std::move(tracker.error()).with_context("tiering"));
-    auto impl = std::make_unique<Impl>(executor, files, *std::move(lock), *std::move(tracker), config);
+    // Beside the folder of the socket: /run/memtide/tiers, unless the configuration says otherwise.
+    const auto folder = std::filesystem::path(socket).parent_path().parent_path();
+    auto impl = std::make_unique<Impl>(executor, files, *std::move(lock), *std::move(tracker), config,
+                                       (folder / "tiers").string());
     if (auto listening = impl->server.listen("unix:" + socket); !listening)
         return std::unexpected(std::move(listening.error()).with_context("tiering"));
     log::info("tiering starts", {{"mode", to_string(config.config().tiering.mode)},

@@ -184,6 +184,7 @@ void Balancer::refresh_tiers() {
         }
         log::info("tier", {{"tier", tier.name}, {"capacity", tier.capacity}, {"why", tier.why}});
     }
+    if (options_.on_tiers) options_.on_tiers(tiers_);
     if (auto done = parts_.tracker.refresh(); !done)
         log::warning("memory blocks cannot be read", {{"error", done.error()}});
 }
@@ -394,6 +395,9 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
     std::map<std::size_t, std::uint64_t> pages_of_target;
     for (const auto& [space, watch] : watches_) pages_of_target[watch.target()] += watch.present_pages();
     const Bytes capacity = tiers_.tiers.empty() ? Bytes{} : tiers_.tiers.front().capacity;
+    double weights = 0;
+    for (const auto& [target, pages_there] : pages_of_target)
+        weights += options_.config.targets[target].weight;
     std::vector<Space> result;
     for (const auto& [space, watch] : watches_) {
         const TieringTarget& target = options_.config.targets[watch.target()];
@@ -410,6 +414,11 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
         Space one{.id = space, .heat = &watch.heat(), .weight = target.weight / 100.0};
         if (fast == 0 && target.min_fast) one.least_fast = part_of(*target.min_fast);
         if (fast == 0 && target.max_fast) one.most_fast = part_of(*target.max_fast);
+        // By hints alone nobody gets more of the faster tier than is his by weight.
+        one.hints = watch.hints().ranges();
+        one.most_hinted = static_cast<std::uint64_t>(double(pages(tiers_.tiers[fast].capacity)) * share *
+                                                     target.weight / weights);
+        if (one.most_fast) one.most_hinted = std::min(one.most_hinted, *one.most_fast);
         result.push_back(one);
     }
     return result;
@@ -488,7 +497,7 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
         job.pid_of_space[space] = watch.process().pid;
         mover.add(watch.process());
     }
-    const auto deadline = now + options_.longest_move;
+    const auto deadline = steady_clock::now() + options_.longest_move;
     const microseconds planned = processor_time();
     std::map<std::size_t, DecisionLog::Exchange> by_target;
     const auto counts_of = [&](const Move& move) -> DecisionLog::Exchange& {
@@ -547,6 +556,9 @@ void Balancer::publish(const Pace::Round& round) {
     for (const auto& [space, watch] : watches_) {
         auto& target = now[watch.target()];
         ++target.processes;
+        target.hot_pages += watch.hints().pages_of(Hint::kHot);
+        target.cold_pages += watch.hints().pages_of(Hint::kCold);
+        target.pinned_pages += watch.hints().pages_of(Hint::kPin);
         heat_bytes += watch.memory();
         for (std::size_t tier = 0; tier < target.pages_by_tier.size() && tier < watch.pages_by_tier().size();
              ++tier)
@@ -562,8 +574,12 @@ void Balancer::publish(const Pace::Round& round) {
     status_.is_even = is_even_;
     status_.heat_bytes = heat_bytes;
     for (std::size_t i = 0; i < now.size(); ++i) {
-        status_.targets[i].processes = now[i].processes;
-        status_.targets[i].pages_by_tier = std::move(now[i].pages_by_tier);
+        auto& target = status_.targets[i];
+        target.processes = now[i].processes;
+        target.hot_pages = now[i].hot_pages;
+        target.cold_pages = now[i].cold_pages;
+        target.pinned_pages = now[i].pinned_pages;
+        target.pages_by_tier = std::move(now[i].pages_by_tier);
     }
     log::debug("round", {{"touched", round.touched_pages},
                          {"touched_slow", round.touched_slow_pages},

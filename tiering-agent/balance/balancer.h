@@ -33,6 +33,7 @@ struct BalanceOptions {
     std::chrono::milliseconds refresh_every{2'000};  // nodes and processes
     std::chrono::milliseconds glance_every{2'000};   // while it rests
     std::chrono::milliseconds longest_move{2'000};   // then it is time to look again
+    std::function<void(const Tiers&)> on_tiers{};    // called when they have changed
     double reserve = 0.01;                           // of the faster tier, for what processes allocate next
 };
 
@@ -47,6 +48,9 @@ struct BalanceStatus {
         // Of its processes, those that have most of its memory; no more than kMostCgroups.
         std::vector<std::string> cgroups{};
         static constexpr std::size_t kMostCgroups = 8;
+        std::uint64_t hot_pages = 0;  // of which its processes say so, there or not
+        std::uint64_t cold_pages = 0;
+        std::uint64_t pinned_pages = 0;
 
         friend bool operator==(const OfTarget&, const OfTarget&) = default;
     };

@@ -31,7 +31,11 @@ boost::json::object to_json(const BalanceStatus& status) {
                            {"bytes", std::move(in_tiers)},
                            {"promoted", bytes(target.promoted_pages)},
                            {"demoted", bytes(target.demoted_pages)},
-                           {"cgroups", boost::json::array(target.cgroups.begin(), target.cgroups.end())}});
+                           {"cgroups", boost::json::array(target.cgroups.begin(), target.cgroups.end())},
+                           {"hinted",
+                            {{"hot", bytes(target.hot_pages)},
+                             {"cold", bytes(target.cold_pages)},
+                             {"pin", bytes(target.pinned_pages)}}}});
     }
     boost::json::object failed;
     for (const auto& [error, pages] : status.failed_pages) failed[::strerrorname_np(error)] = bytes(pages);

@@ -60,6 +60,8 @@ Result<> Watch::refresh(const Files& files, const TieringTarget& target, Time no
         look_at_flags_at_ = now + kLookAtFlagsEvery;
     }
     vmas_ = *std::move(vmas);
+    static const std::vector<Vma> kNone;
+    hints_.refresh(files, process_.pid, target.hints ? vmas_ : kNone);
     ranges_.clear();
     for (const Vma& vma : vmas_)
         if (!why_it_stays(vma, target)) append(ranges_, vma.range);

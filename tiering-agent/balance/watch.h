@@ -10,6 +10,7 @@
 #include "common/sysfs/files.h"
 #include "tiering-agent/observe/address_space.h"
 #include "tiering-agent/policy/heat_history.h"
+#include "tiering-agent/observe/hints.h"
 #include "tiering-agent/policy/heat_map.h"
 #include "tiering-agent/policy/targets.h"
 #include "tiering-agent/track/tracker.h"
@@ -65,6 +66,8 @@ class Watch {
     [[nodiscard]] const HeatHistory& history() const { return history_; }
     // What it takes to remember all that, in bytes.
     [[nodiscard]] std::size_t memory() const { return heat_.memory() + history_.memory(); }
+    // What it says of its memory; nothing where its target's does not count.
+    [[nodiscard]] const HintRanges& hints() const { return hints_.hints(); }
 
     // Of the last look, by tier.
     [[nodiscard]] const std::vector<std::uint64_t>& pages_by_tier() const { return pages_by_tier_; }
@@ -84,6 +87,7 @@ class Watch {
     std::optional<std::uint64_t> faults_;
     HeatMap heat_;
     HeatHistory history_;
+    HintReader hints_;
     std::vector<Vma> vmas_;
     std::vector<VirtualRange> ranges_;  // that may be moved
     std::vector<std::uint64_t> pages_by_tier_;

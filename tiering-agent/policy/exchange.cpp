@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace memtide::agent {
 namespace {
 
-// Units that are alike: as warm (the heat is weighted), known as well, and as large.
+// Units that are alike: as warm (the heat is weighted), known as well, and as large; or of which their
+// process says the same.
 constexpr std::size_t kHeats = PageHeat::kMost + 1;
 constexpr std::size_t kChanging = kHeats;
 constexpr std::size_t kHuge = 2 * kHeats;
-constexpr std::size_t kClasses = 4 * kHeats;
+constexpr std::size_t kSeen = 4 * kHeats;  // from here on: what was said
+constexpr std::size_t kSaidCold = kSeen;   // and behind it the huge ones
+constexpr std::size_t kSaidHot = kSeen + 2;
+constexpr std::size_t kClasses = kSeen + 4;
 using Counts = std::array<std::uint64_t, kClasses>;  // pages
 
 // Pages of one load that is spread evenly differ as chance makes them: this is 1 then, and a great many pages
@@ -21,9 +26,38 @@ constexpr double kEvenDispersion = 1.15;
 // each window, forgotten as the windows are.
 constexpr double kRounding = 4.0 / (PageHeat::kMost * PageHeat::kMost);
 
-constexpr unsigned heat_of(std::size_t kind) { return static_cast<unsigned>(kind % kHeats); }
-constexpr bool is_changing(std::size_t kind) { return (kind & kChanging) != 0; }
-constexpr std::uint64_t unit_of(std::size_t kind) { return (kind & kHuge) != 0 ? kPagesPerHuge : 1; }
+constexpr bool is_said(std::size_t kind) { return kind >= kSeen; }
+constexpr unsigned heat_of(std::size_t kind) {
+    if (is_said(kind)) return kind >= kSaidHot ? PageHeat::kMost : 0;
+    return static_cast<unsigned>(kind % kHeats);
+}
+constexpr bool is_changing(std::size_t kind) { return !is_said(kind) && (kind & kChanging) != 0; }
+constexpr std::uint64_t unit_of(std::size_t kind) {
+    const bool is_huge = is_said(kind) ? (kind - kSeen) % 2 == 1 : (kind & kHuge) != 0;
+    return is_huge ? kPagesPerHuge : 1;
+}
+// What is said to be cold is below all that was seen, what is said to be hot above.
+constexpr int rank_of(unsigned heat, bool is_said) {
+    if (!is_said) return static_cast<int>(heat);
+    return heat == 0 ? -1 : int{PageHeat::kMost} + 1;
+}
+constexpr int rank_of(std::size_t kind) { return rank_of(heat_of(kind), is_said(kind)); }
+constexpr int rank_of(const Move& move) { return rank_of(move.heat, move.hinted); }
+
+// All classes; those of one rank in the order of their numbers.
+const std::vector<std::size_t>& classes_by_rank(bool coldest_first) {
+    const auto make = [](bool ascending) {
+        std::vector<std::size_t> classes(kClasses);
+        std::iota(classes.begin(), classes.end(), std::size_t{0});
+        std::ranges::stable_sort(classes, {}, [ascending](std::size_t kind) {
+            return ascending ? rank_of(kind) : -rank_of(kind);
+        });
+        return classes;
+    };
+    static const std::vector<std::size_t> kColdestFirst = make(true);
+    static const std::vector<std::size_t> kHottestFirst = make(false);
+    return coldest_first ? kColdestFirst : kHottestFirst;
+}
 
 constexpr std::uint64_t down_to(std::uint64_t pages, std::uint64_t unit) { return pages / unit * unit; }
 constexpr std::uint64_t up_to(std::uint64_t pages, std::uint64_t unit) {
@@ -40,17 +74,63 @@ std::array<std::uint8_t, kHeats> weighted_heats(double weight) {
     return heats;
 }
 
-// What takes part of one space, and how it is ranked.
+// How the units of one space are ranked.
 class Ranking {
   public:
-    explicit Ranking(const Space& space) : heats_(weighted_heats(space.weight)) {}
-    [[nodiscard]] std::size_t kind_of(const HeatMap::Unit& unit) const {
-        return heats_[unit.heat.heat()] + (unit.heat.is_changing() ? kChanging : 0) +
-               (unit.pages > 1 ? kHuge : 0);
+    Ranking(const Space& space, const Pair& tiers)
+        : space_(&space), tiers_(tiers), heats_(weighted_heats(space.weight)) {
+        if (space.hints.empty()) return;
+        HintCursor cursor(space.hints);
+        std::uint64_t pinned = 0;
+        space.heat->for_each([&](const HeatMap::Unit& unit) {
+            if (takes_part(unit) && cursor.of(unit.page, unit.pages) == Hint::kPin) pinned += unit.pages;
+        });
+        pinned_ = std::min(pinned, space.most_hinted);
+    }
+    // Whether it is in one of the two tiers.
+    [[nodiscard]] bool takes_part(const HeatMap::Unit& unit) const {
+        return unit.heat.tier() == tiers_.fast || unit.heat.tier() == tiers_.slow;
     }
 
+    // Goes through the space once. It wants to see every unit that takes part, by ascending address.
+    class Pass {
+      public:
+        explicit Pass(const Ranking& ranking)
+            : ranking_(ranking),
+              cursor_(ranking.space_->hints),
+              pinned_left_(ranking.pinned_),
+              hot_left_(ranking.space_->most_hinted - ranking.pinned_) {}
+        // Nothing: its process wants it where it is.
+        [[nodiscard]] std::optional<std::size_t> kind_of(const HeatMap::Unit& unit) {
+            const std::size_t huge = unit.pages > 1 ? 1 : 0;
+            const bool is_fast = unit.heat.tier() == ranking_.tiers_.fast;
+            const Hint hint =
+                ranking_.space_->hints.empty() ? Hint::kNone : cursor_.of(unit.page, unit.pages);
+            if (hint == Hint::kCold) return is_fast ? std::optional(kSaidCold + huge) : std::nullopt;
+            if (hint != Hint::kNone) {
+                std::uint64_t& left = hint == Hint::kPin ? pinned_left_ : hot_left_;
+                if (left >= unit.pages) {
+                    left -= unit.pages;
+                    if (hint == Hint::kPin && is_fast) return std::nullopt;
+                    return kSaidHot + huge;
+                }
+            }
+            return ranking_.heats_[unit.heat.heat()] + (unit.heat.is_changing() ? kChanging : 0) +
+                   huge * kHuge;
+        }
+
+      private:
+        const Ranking& ranking_;
+        HintCursor cursor_;
+        std::uint64_t pinned_left_;
+        std::uint64_t hot_left_;
+    };
+
   private:
+    const Space* space_;
+    Pair tiers_;
     std::array<std::uint8_t, kHeats> heats_;
+    std::uint64_t pinned_ = 0;  // pages whose pin counts
 };
 
 // Mean and variance of the lasting shares, beside what chance makes of the latter.
@@ -96,36 +176,42 @@ struct Census {
 
 bool is_known(const HeatMap::Unit& unit) { return unit.windows >= kLeastWindows; }
 
-bool may_move(const HeatMap::Unit& unit, const Space& space, const MoveLog* log) {
-    return is_known(unit) && (log == nullptr || !log->rests(space.id, unit.page));
+// What is said of a unit needs no time to be found out.
+bool may_move(const HeatMap::Unit& unit, std::size_t kind, const Space& space, const MoveLog* log) {
+    return (is_said(kind) || is_known(unit)) && (log == nullptr || !log->rests(space.id, unit.page));
+}
+
+Move move_of(const Space& space, const HeatMap::Unit& unit, std::size_t kind) {
+    return {space.id, unit.page, unit.pages, static_cast<std::uint8_t>(heat_of(kind)), is_said(kind)};
 }
 
 // Of a space's pages so many at most, the coldest or the warmest.
 void add_some(const Counts& of_space, bool coldest, std::uint64_t most, Counts& to) {
-    for (unsigned step = 0; step < kHeats && most > 0; ++step)
-        for (const std::size_t what : {std::size_t{0}, kChanging, kHuge, kHuge + kChanging}) {
-            const std::size_t kind = (coldest ? step : PageHeat::kMost - step) + what;
-            const std::uint64_t pages = down_to(std::min(of_space[kind], most), unit_of(kind));
-            to[kind] += pages;
-            most -= pages;
-        }
+    for (const std::size_t kind : classes_by_rank(coldest)) {
+        const std::uint64_t pages = down_to(std::min(of_space[kind], most), unit_of(kind));
+        to[kind] += pages;
+        most -= pages;
+    }
 }
 
 Census take_census(std::span<const Space> spaces, const Pair& tiers, const MoveLog* log) {
     Census census;
     for (const Space& space : spaces) {
-        const Ranking& ranking = census.rankings.emplace_back(space);
+        const Ranking& ranking = census.rankings.emplace_back(space, tiers);
+        Ranking::Pass pass(ranking);
         Counts fast{};
         Counts slow{};
         std::uint64_t fast_pages = 0;
         space.heat->for_each([&](const HeatMap::Unit& unit) {
+            if (!ranking.takes_part(unit)) return;
             const bool is_fast = unit.heat.tier() == tiers.fast;
-            if (!is_fast && unit.heat.tier() != tiers.slow) return;
             if (is_fast) fast_pages += unit.pages;
-            if (!is_known(unit)) return;
-            census.spread.add(unit);
-            (is_fast ? census.touches_fast : census.touches_slow) += touches_of_heat(unit.heat.heat());
-            if (may_move(unit, space, log)) (is_fast ? fast : slow)[ranking.kind_of(unit)] += unit.pages;
+            const auto kind = pass.kind_of(unit);
+            if (is_known(unit)) {
+                if (kind && !is_said(*kind)) census.spread.add(unit);
+                (is_fast ? census.touches_fast : census.touches_slow) += touches_of_heat(unit.heat.heat());
+            }
+            if (kind && may_move(unit, *kind, space, log)) (is_fast ? fast : slow)[*kind] += unit.pages;
         });
         census.may_fall.push_back(rest_of(fast_pages, space.least_fast));
         census.may_rise.push_back(space.most_fast ? rest_of(*space.most_fast, fast_pages) : UINT64_MAX);
@@ -139,11 +225,8 @@ Census take_census(std::span<const Space> spaces, const Pair& tiers, const MoveL
 class Takes {
   public:
     Takes(const Counts& there, bool coldest_first) : there_(there) {
-        for (std::size_t kind = 0; kind < kClasses; ++kind)
+        for (const std::size_t kind : classes_by_rank(coldest_first))
             if (there[kind] > 0) order_.push_back(kind);
-        std::ranges::stable_sort(order_, [&](std::size_t a, std::size_t b) {
-            return coldest_first ? heat_of(a) < heat_of(b) : heat_of(a) > heat_of(b);
-        });
     }
     // The first class of which something is left, from the `from`th on.
     [[nodiscard]] std::optional<std::size_t> next(std::size_t& from) const {
@@ -167,6 +250,11 @@ class Takes {
 
 Warmth warmth_of(std::size_t kind) { return {heat_of(kind), is_changing(kind)}; }
 
+bool is_surely_warmer(std::size_t warm, std::size_t cold, double certainty) {
+    if (is_said(warm) || is_said(cold)) return rank_of(warm) > rank_of(cold);
+    return is_surely_warmer(warmth_of(warm), warmth_of(cold), certainty);
+}
+
 // The units of the classes that go, as many pages as were taken of each class.
 std::vector<Move> collect(std::span<const Space> spaces, const Census& census, std::uint8_t tier,
                           const std::vector<std::uint64_t>& allowed, const Takes& takes, const MoveLog* log) {
@@ -175,13 +263,15 @@ std::vector<Move> collect(std::span<const Space> spaces, const Census& census, s
     for (std::size_t i = 0; i < spaces.size() && takes.all() > 0; ++i) {
         const Space& space = spaces[i];
         std::uint64_t of_space = allowed[i];
+        Ranking::Pass pass(census.rankings[i]);
         space.heat->for_each([&](const HeatMap::Unit& unit) {
-            if (unit.heat.tier() != tier || unit.pages > of_space || !may_move(unit, space, log)) return;
-            const std::size_t kind = census.rankings[i].kind_of(unit);
-            if (left[kind] == 0) return;
-            left[kind] -= std::min<std::uint64_t>(left[kind], unit.pages);
+            if (!census.rankings[i].takes_part(unit)) return;
+            const auto kind = pass.kind_of(unit);
+            if (unit.heat.tier() != tier || unit.pages > of_space) return;
+            if (!kind || left[*kind] == 0 || !may_move(unit, *kind, space, log)) return;
+            left[*kind] -= std::min<std::uint64_t>(left[*kind], unit.pages);
             of_space -= unit.pages;
-            moves.push_back({space.id, unit.page, unit.pages, static_cast<std::uint8_t>(heat_of(kind))});
+            moves.push_back(move_of(space, unit, *kind));
         });
     }
     return moves;
@@ -197,14 +287,16 @@ std::uint64_t fast_pages_of(const Space& space, const Pair& tiers) {
 // Coldest of a space that has more of the faster tier than it may.
 std::vector<Move> excess_of(const Space& space, std::uint64_t excess, std::uint64_t most, const MoveLog* log,
                             const Pair& tiers) {
-    const Ranking ranking(space);
+    const Ranking ranking(space, tiers);
+    Ranking::Pass pass(ranking);
     std::vector<Move> own;
     space.heat->for_each([&](const HeatMap::Unit& unit) {
-        if (unit.heat.tier() == tiers.fast && may_move(unit, space, log))
-            own.push_back(
-                {space.id, unit.page, unit.pages, static_cast<std::uint8_t>(heat_of(ranking.kind_of(unit)))});
+        if (!ranking.takes_part(unit)) return;
+        const auto kind = pass.kind_of(unit);
+        if (kind && unit.heat.tier() == tiers.fast && may_move(unit, *kind, space, log))
+            own.push_back(move_of(space, unit, *kind));
     });
-    std::ranges::stable_sort(own, {}, &Move::heat);
+    std::ranges::stable_sort(own, {}, [](const Move& move) { return rank_of(move); });
     std::vector<Move> moves;
     for (const Move& move : own) {
         if (excess == 0 || move.pages > most) break;
@@ -235,24 +327,26 @@ class Exchange {
         }
     }
 
-    void fill() {
+    // Both: only what hints are about, when nothing else is to be gained.
+    void fill(bool only_said) {
         room_ = rest_of(tiers_.fast_free, tiers_.reserve);
         if (room_ <= tiers_.reserve / 2) return;
         while (room_ > 0) {
             const auto hot = up.next(hottest_);
-            if (!hot || heat_of(*hot) < options_.least_heat) return;
+            if (!hot || heat_of(*hot) < options_.least_heat || (only_said && !is_said(*hot))) return;
             if (!promote(*hot)) return;
         }
     }
 
     // Room that is left is used, too: a huge page needs it whole.
-    void exchange() {
+    void exchange(bool only_said) {
         while (true) {
             const auto hot = up.next(hottest_);
             const auto cold = down.next(coldest_);
-            if (!hot || !cold || heat_of(*hot) < options_.least_heat || heat_of(*hot) <= heat_of(*cold))
+            if (!hot || !cold || heat_of(*hot) < options_.least_heat || rank_of(*hot) <= rank_of(*cold))
                 return;
-            if (!is_surely_warmer(warmth_of(*hot), warmth_of(*cold), options_.certainty)) {
+            if (only_said && !is_said(*hot) && !is_said(*cold)) return;
+            if (!is_surely_warmer(*hot, *cold, options_.certainty)) {
                 ++hottest_;  // a class that is as warm, or a little less, may be known better
                 continue;
             }
@@ -306,8 +400,8 @@ Part plan_part(std::span<const Space> spaces, const Pair& tiers, const ExchangeO
     Exchange decided(census, tiers, options);
     decided.make_reserve();
     // Where nothing tells pages apart yet, the ones to have first would be any.
-    if (!part.plan.is_even || census.spread.is_well_known()) decided.fill();
-    if (!part.plan.is_even) decided.exchange();
+    decided.fill(part.plan.is_even && !census.spread.is_well_known());
+    decided.exchange(part.plan.is_even);
     part.plan.demotions = collect(spaces, census, tiers.fast, census.may_fall, decided.down, log);
     part.plan.promotions = collect(spaces, census, tiers.slow, census.may_rise, decided.up, log);
     return part;
@@ -377,13 +471,15 @@ ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, con
         touches_fast += part.touches_fast;
         touches += part.touches_fast + part.touches_slow;
     }
-    std::ranges::stable_sort(plan.demotions, {}, &Move::heat);
-    std::ranges::stable_sort(plan.promotions, std::ranges::greater{}, &Move::heat);
+    const auto rank = [](const Move& move) { return rank_of(move); };
+    std::ranges::stable_sort(plan.demotions, {}, rank);
+    std::ranges::stable_sort(plan.promotions, std::ranges::greater{}, rank);
     plan.demoted_pages = pages_of(plan.demotions);
     plan.promoted_pages = pages_of(plan.promotions);
     double gained = 0;
-    for (const Move& move : plan.promotions) gained += touches_of_heat(move.heat);
-    for (const Move& move : plan.demotions) gained -= touches_of_heat(move.heat);
+    // What is gained by what hints say is not known.
+    for (const Move& move : plan.promotions) gained += move.hinted ? 0 : touches_of_heat(move.heat);
+    for (const Move& move : plan.demotions) gained -= move.hinted ? 0 : touches_of_heat(move.heat);
     if (touches > 0) {
         plan.hit_before = touches_fast / touches;
         plan.hit_after = std::clamp(plan.hit_before + gained / touches, 0.0, 1.0);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "common/hints/hint_ranges.h"
 #include "tiering-agent/policy/heat_map.h"
 #include "tiering-agent/policy/move_log.h"
 
@@ -19,6 +20,10 @@ struct Space {
     double weight = 1;                         // a touch of it counts so much
     std::uint64_t least_fast = 0;              // pages that it keeps in the faster tier whatever others do
     std::optional<std::uint64_t> most_fast{};  // pages of the faster tier that it may have
+    // What it says of its own memory. For so many pages of the faster tier, pinned ones before hot ones, its
+    // word counts more than what is seen of them; beyond that they are as the others.
+    std::span<const HintRange> hints{};
+    std::uint64_t most_hinted = UINT64_MAX;
 };
 
 // The two tiers; room in pages of 4 KiB.
@@ -57,6 +62,7 @@ struct Move {
     std::uint64_t page = 0;
     std::uint32_t pages = 1;
     std::uint8_t heat = 0;
+    bool hinted = false;  // the heat is what its process says: 0 or PageHeat::kMost
 };
 
 // Of 4 KiB, all together.

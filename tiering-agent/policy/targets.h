@@ -88,6 +88,7 @@ struct TieringTarget {
     std::vector<std::string> tiers{};  // by name; empty: all
     std::vector<Exclusion> exclude{};
     Bytes rate_limit{};  // per second; 0: none of its own
+    bool hints = true;   // whether what its processes say of their memory counts
     bool far = false;
 
     friend bool operator==(const TieringTarget&, const TieringTarget&) = default;

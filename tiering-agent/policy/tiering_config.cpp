@@ -252,6 +252,7 @@ TieringTarget read_target(const YamlValue& value, const TieringConfig& config, c
     if (const auto exclude = map.get("exclude"))
         for (const YamlValue& one : exclude->list()) target.exclude.push_back(read_exclusion(one));
     if (const auto rate = map.get("rate_limit")) target.rate_limit = read_rate(*rate);
+    if (const auto hints = map.get("hints")) target.hints = hints->boolean();
     if (const auto far = map.get("far")) target.far = far->boolean();
     return target;
 }

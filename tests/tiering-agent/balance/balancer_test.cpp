@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <functional>
 #include <optional>
 #include <set>
 #include <thread>
@@ -11,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/hints/hint_table.h"
 #include "tests/tiering-agent/observe/fake_tree.h"
 #include "tiering-agent/balance/rivals.h"
 
@@ -127,6 +130,24 @@ class Balance : public testing::Test {
         tree_.put("proc/100/stat", "100 (worker) S 1 0 0 0 -1 0 99 0 0 0 " + std::to_string(ticks) +
                                        " 0 0 0 20 0 1 0 " + std::to_string(start_time_) +
                                        " 3133440 410 184467 4096 93926 140726 0\n");
+    }
+    // The process says so of its pages from `first` on.
+    void put_hint(std::uint64_t first, std::uint64_t count, Hint hint) const {
+        put_maps(
+            "00003000-00103000 rw-p 00000000 00:01 5 /memfd:memtide-hints (deleted)\n"
+            "7f0000000000-7f0000800000 rw-p 00000000 00:00 0 \n");
+        tree_.put("proc/100/numa_maps", "3000 default\n7f0000000000 default anon=2048 N0=500\n");
+        hint_table::Header header;
+        std::memcpy(header.magic, hint_table::kMagic, sizeof header.magic);
+        header.sequence = 2;
+        header.entries = 1;
+        const hint_table::Entry entry{
+            .begin_and_hint = (kFirstPage + first) << kPageShift | static_cast<std::uint64_t>(hint),
+            .end = (kFirstPage + first + count) << kPageShift};
+        std::string memory(0x3000, '\0');
+        memory.append(reinterpret_cast<const char*>(&header), sizeof header);
+        memory.append(reinterpret_cast<const char*>(&entry), sizeof entry);
+        tree_.put("proc/100/mem", memory);
     }
     BalanceStatus run(int rounds) {
         if (!balancer_) balancer_.emplace(Balancer::Parts{files_, memory_, memory_}, options_);
@@ -298,6 +319,57 @@ TEST_F(Balance, ARestEndsWhenAGlanceSeesAChange) {
     EXPECT_EQ(balancer_->status().rounds, 21U);
     memory_.glance_touches = 4;
     EXPECT_TRUE(rounds_reach(22));
+}
+
+TEST_F(Balance, WhatAProcessSaysOfItsMemoryIsObeyed) {
+    memory_.make_hot(0, 0);
+    put_hint(1'000, 150, Hint::kHot);
+    const BalanceStatus status = run(10);
+    EXPECT_EQ(std::ranges::count(memory_.is_fast, true), 500);
+    EXPECT_TRUE(
+        std::all_of(memory_.is_fast.begin() + 1'000, memory_.is_fast.begin() + 1'150, std::identity{}));
+    EXPECT_EQ(status.targets[0].hot_pages, 150U);
+    EXPECT_EQ(status.targets[0].pinned_pages, 0U);
+}
+
+TEST_F(Balance, WhatIsSaidToBeColdMakesRoomForWhatIsHot) {
+    memory_.make_hot(300, 400);  // of these 200 are fast, and those before them are not touched
+    put_hint(400, 100, Hint::kCold);
+    EXPECT_EQ(run(20).targets[0].cold_pages, 100U);
+    EXPECT_TRUE(std::none_of(memory_.is_fast.begin() + 400, memory_.is_fast.begin() + 500, std::identity{}));
+    EXPECT_EQ(memory_.hot_and_fast(), 300U);
+}
+
+TEST_F(Balance, AnOperatorCanRefuseHints) {
+    options_.config.targets[0].hints = false;
+    memory_.make_hot(0, 0);
+    put_hint(1'000, 150, Hint::kPin);
+    EXPECT_EQ(run(10).targets[0].pinned_pages, 0U);
+    EXPECT_EQ(memory_.moves, 0U);
+}
+
+TEST_F(Balance, HintsReachNoFurtherThanTheShareOfTheTarget) {
+    // Beside a target of that weight its own share of 4,096 pages is one in a hundred.
+    options_.config.targets = {{.name = "worker", .match = {.pids = {kPid}}, .weight = 100},
+                               {.name = "other", .weight = 9'900}};
+    tree_.put_process({.pid = 200, .start_time = 5});
+    tree_.put("proc/200/maps", "7f0000000000-7f0000800000 rw-p 00000000 00:00 0 \n");
+    tree_.put("proc/200/numa_maps", "7f0000000000 default anon=2048 N0=500\n");
+    tree_.put("proc/200/status", "Name:\tworker\nVmLck:\t0 kB\nHugetlbPages:\t0 kB\n");
+    memory_.make_hot(0, 0);
+    put_hint(1'000, 150, Hint::kHot);
+    run(10);
+    EXPECT_EQ(std::count(memory_.is_fast.begin() + 1'000, memory_.is_fast.begin() + 1'150, true), 40);
+}
+
+TEST_F(Balance, WhoWantsToKnowIsToldOfTiersWhenTheyChange) {
+    std::vector<std::size_t> told;
+    options_.on_tiers = [&](const Tiers& tiers) { told.push_back(tiers.tiers.size()); };
+    run(3);
+    tree_.remove("sys/devices/system/node/node1");
+    memory_.is_fast.assign(kPages, true);
+    run(3);
+    EXPECT_THAT(told, ElementsAre(2U, 1U));
 }
 
 TEST_F(Balance, RivalsAreNamed) {

@@ -5,7 +5,7 @@
 namespace memtide::agent {
 namespace {
 
-constexpr const char* kText = R"(Node 0, zone    DMA32
+constexpr const char* kZoneInfo = R"(Node 0, zone    DMA32
   per-node stats
       nr_inactive_anon 12
   pages free     7000
@@ -29,15 +29,15 @@ Node 1, zone   Normal
 )";
 
 TEST(Zones, UsableIsWhatIsAboveTheHighWatermarkAndNotReserved) {
-    EXPECT_EQ(parse_zones(kText), (UsablePages{{0, 3500}, {1, 8000}}));
+    EXPECT_EQ(parse_zones(kZoneInfo), (UsablePages{{0, 3500}, {1, 8000}}));
 }
 
 TEST(Zones, WhateverTheTextNothingFallsOver) {
     EXPECT_TRUE(parse_zones("").empty());
     EXPECT_TRUE(parse_zones("pages free 7\n").empty());
     EXPECT_EQ(parse_zones("Node x, zone\n  pages free\n  high \n"), (UsablePages{{0, 0}}));
-    for (std::size_t length = 0; length < std::string_view(kText).size(); ++length)
-        EXPECT_LE(parse_zones(std::string_view(kText).substr(0, length)).size(), 2U);
+    for (std::size_t length = 0; length < std::string_view(kZoneInfo).size(); ++length)
+        EXPECT_LE(parse_zones(std::string_view(kZoneInfo).substr(0, length)).size(), 2U);
 }
 
 }  // namespace

@@ -87,6 +87,7 @@ TEST(TieringConfig, IsReadInFull) {
         - {name: /dev/shm/*, locked: true, mbind: true, hugetlb: true}
         - {address: 0x7f0000000000-0x7f0000100000}
       rate_limit: 200MiB/s
+      hints: false
       far: true
     - name: rest
 )");
@@ -115,7 +116,9 @@ TEST(TieringConfig, IsReadInFull) {
     EXPECT_TRUE(redis.exclude[1].locked && redis.exclude[1].own_policy && redis.exclude[1].hugetlb);
     EXPECT_EQ(redis.exclude[2].addresses, (VirtualRange{0x7f0000000000, 0x7f0000100000}));
     EXPECT_EQ(redis.rate_limit, mebibytes(200));
+    EXPECT_FALSE(redis.hints);
     EXPECT_TRUE(redis.far);
+    EXPECT_TRUE(config->targets[1].hints);
     EXPECT_TRUE(config->targets[1].match.is_everything());
 }
 
@@ -166,6 +169,7 @@ TEST(TieringConfig, MistakesInATarget) {
         {"rate_limit: fast", "bytes per second"},
         {"rate_limit: 1MiB", "at least 2MiB"},
         {"far: 3", "true or false"},
+        {"hints: maybe", "true or false"},
     };
     for (const auto& [keys, what] : mistakes)
         EXPECT_NE(mistake_in_target(keys).find(what), std::string::npos)

@@ -136,5 +136,25 @@ TEST_F(TieringInQemu, KilledAgainAndAgainItLosesNothing) {
     EXPECT_GT(run.samples.back().moved_pages, 0U) << "it lived long enough to move something";
 }
 
+// As nobody, who may not ask the agent anything: which tiers there are is for everybody to read.
+TEST_F(TieringInQemu, HeapsAreWhereTheySayAndHintsAreObeyed) {
+    const std::string script = fmt::format(
+        "echo 0 >/proc/sys/kernel/numa_balancing; echo 0 >/sys/kernel/mm/numa/demotion_enabled\n"
+        "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled\n"
+        "sync; echo 3 >/proc/sys/vm/drop_caches\n"
+        "( exec {} ) >/run/agent.log 2>&1 &\n"
+        "for i in $(seq 60); do [ -s /run/memtide/tiers ] && break; sleep 1; done\n"
+        "cat /run/memtide/tiers\n"
+        "timeout -k 5 {} setpriv --reuid 65534 --regid 65534 --clear-groups {} ||\n"
+        "    {{ echo ended with $?; tail -n 5 /run/agent.log; }}\n",
+        agent_.shell, kLimit - 30, MEMTIDE_HEAP_PROBE);
+    const GuestPlan plan{
+        .fast = mebibytes(768), .slow = mebibytes(384), .companion_ms = 0, .kernel_arguments = {}};
+    const auto output = run_in_guest(plan, folder_.path(), script, kLimit);
+    ASSERT_TRUE(output.has_value()) << output.error().message;
+    EXPECT_NE(output->lines.find("fast 0\nslow 1\n"), std::string::npos) << output->lines;
+    EXPECT_NE(output->lines.find("all is as it should be"), std::string::npos) << output->lines;
+}
+
 }  // namespace
 }  // namespace memtide::bench

@@ -149,7 +149,7 @@ TEST_F(TieringInQemu, HeapsAreWhereTheySayAndHintsAreObeyed) {
         "    {{ echo ended with $?; tail -n 5 /run/agent.log; }}\n",
         agent_.shell, kLimit - 30, MEMTIDE_HEAP_PROBE);
     const GuestPlan plan{
-        .fast = mebibytes(768), .slow = mebibytes(384), .companion_ms = 0, .kernel_arguments = {}};
+        .fast = mebibytes(512), .slow = mebibytes(384), .companion_ms = 0, .kernel_arguments = {}};
     const auto output = run_in_guest(plan, folder_.path(), script, kLimit);
     ASSERT_TRUE(output.has_value()) << output.error().message;
     EXPECT_NE(output->lines.find("fast 0\nslow 1\n"), std::string::npos) << output->lines;

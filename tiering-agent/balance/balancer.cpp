@@ -44,6 +44,12 @@ Balancer::Balancer(const Parts& parts, BalanceOptions options)
     status_.mode = options_.config.mode;
     for (const TieringTarget& target : options_.config.targets)
         status_.targets.push_back({.name = target.name});
+    if (parts_.far == nullptr) return;
+    FarKeeper::Options far;
+    far.sees_reads = parts_.tracker.sees().find("reads") != std::string_view::npos;
+    far.processor_share = options_.pace.processor_share_changing;
+    far.interval = options_.far_every;
+    far_.emplace(*parts_.far, parts_.files, far);
 }
 
 void Balancer::run(const std::stop_token& stop) {
@@ -67,6 +73,7 @@ void Balancer::round(const std::stop_token& stop) {
     const Look look = end_window();
     moving_ = {};
     const std::uint64_t moved = exchange_all(stop);
+    send_far(stop);
     const microseconds cost = processor_time() - before - moving_;
     std::uint64_t fast_pages = 0;
     for (const auto& [space, watch] : watches_)
@@ -143,11 +150,13 @@ void Balancer::refresh_watches() {
             Watch& watch = watches_.at(known->second);
             watch.set_target(*member.target);
             watch.note_processor_time((*processes)[i].cpu_time);
+            watch.set_cgroup((*processes)[i].cgroup);
             continue;
         }
         const std::uint64_t space = next_space_++;
         space_of_.emplace(member.process, space);
-        watches_.emplace(space, Watch(space, member.process, *member.target));
+        Watch& watch = watches_.emplace(space, Watch(space, member.process, *member.target)).first->second;
+        watch.set_cgroup((*processes)[i].cgroup);
         log::debug("process is watched",
                    {{"pid", member.process.pid}, {"target", options_.config.targets[*member.target].name}});
     }
@@ -377,8 +386,30 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     return report.promoted_pages + report.demoted_pages;
 }
 
+// What it costs is no part of looking and planning, as moves are none.
+void Balancer::send_far(const std::stop_token& stop) {
+    if (!far_) return;
+    const microseconds before = processor_time();
+    std::vector<FarProcess> processes;
+    for (auto& [space, watch] : watches_)
+        if (options_.config.targets[watch.target()].far)
+            processes.push_back({.space = space,
+                                 .process = watch.process(),
+                                 .target = watch.target(),
+                                 .cgroup = watch.cgroup(),
+                                 .heat = &watch.heat(),
+                                 .ranges = &watch.private_ranges(),
+                                 .pages_by_tier = &watch.pages_by_tier(),
+                                 .may_send = mode_of(watch.target()) == TieringMode::kMove});
+    const auto now = steady_clock::now();
+    far_->round(processes, options_.config.targets, now,
+                [&] { return !stop.stop_requested() && steady_clock::now() < now + options_.longest_move; });
+    moving_ += processor_time() - before;
+}
+
 void Balancer::publish(const Pace::Round& round) {
     const std::lock_guard lock(mutex_);
+    if (far_) status_.far = far_->status();
     ++status_.rounds;
     status_.tiers = tiers_.tiers;
     status_.window = pace_.window();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/base/error.h"
@@ -41,8 +42,13 @@ class Watch {
         processor_time_ = used;
     }
     [[nodiscard]] bool is_idle() const { return is_idle_; }
+    void set_cgroup(const std::string& cgroup) { cgroup_ = cgroup; }
+    [[nodiscard]] const std::string& cgroup() const { return cgroup_; }
     [[nodiscard]] const HeatMap& heat() const { return heat_; }
     [[nodiscard]] HeatMap& heat() { return heat_; }
+
+    // What may leave this host's memory: of what may be moved, what is the process's alone.
+    [[nodiscard]] const std::vector<VirtualRange>& private_ranges() const { return private_ranges_; }
 
     // Of the last look, by tier.
     [[nodiscard]] const std::vector<std::uint64_t>& pages_by_tier() const { return pages_by_tier_; }
@@ -57,6 +63,8 @@ class Watch {
     HeatMap heat_;
     std::vector<Vma> vmas_;
     std::vector<VirtualRange> ranges_;  // that may be moved
+    std::vector<VirtualRange> private_ranges_;
+    std::string cgroup_;
     std::vector<std::uint64_t> pages_by_tier_;
     Time look_at_flags_at_{};
 };

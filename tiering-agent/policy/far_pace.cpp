@@ -9,7 +9,9 @@ namespace {
 constexpr double kMinute = 60;
 
 // Of what is resident, a minute: to begin with, and at most. Far above this what comes back is not seen soon
-// enough.
+// enough. For `after` of ten minutes; what is missed sooner is known sooner, up to five times.
+constexpr double kUsualAfter = 600;
+constexpr double kMostHaste = 5;
 constexpr double kFirstShare = 0.01;
 constexpr double kMostShare = 0.12;
 // A minute of slow growth, where reads are seen and where not.
@@ -52,6 +54,10 @@ std::string_view to_string(FarState state) {
     return "?";
 }
 
+double FarPace::haste() const {
+    return std::clamp(kUsualAfter / std::max(options_.after.count(), 1.0), 1.0, kMostHaste);
+}
+
 void FarPace::decay(const Interval& interval) {
     const double minute = std::exp(-interval.seconds / kMinute);
     const double lately = std::exp(-interval.seconds / std::max(options_.after.count(), kMinute));
@@ -74,7 +80,7 @@ FarState FarPace::judge(const Interval& interval) {
     // Even if all came back at once, that would be half of what is allowed.
     const double least = allowed_ / 2;
     if (rate_ == 0) {
-        rate_ = std::max(kFirstShare * double(interval.resident), least);
+        rate_ = std::max(kFirstShare * haste() * double(interval.resident), least);
         calm_ = kMinute;
     }
     if (interval.pressure.value_or(0) > options_.pressure && pause_left_ == 0) {
@@ -96,8 +102,9 @@ FarState FarPace::judge(const Interval& interval) {
     // A rate that is not used proves nothing.
     const bool was_used = double(interval.sent) >= rate_ * std::min(interval.seconds, kMostSeconds) / kMinute / 2;
     if (was_used && returns_ < kGrowBelow * allowed_)
-        rate_ *= std::pow(options_.sees_reads ? kGrowth : kGrowthBlind, interval.seconds / kMinute);
-    rate_ = std::clamp(rate_, least, std::max(least, kMostShare * double(interval.resident)));
+        rate_ *= std::pow(options_.sees_reads ? kGrowth : kGrowthBlind,
+                          haste() * std::min(interval.seconds, kMostSeconds) / kMinute);
+    rate_ = std::clamp(rate_, least, std::max(least, kMostShare * haste() * double(interval.resident)));
     return FarState::kSending;
 }
 

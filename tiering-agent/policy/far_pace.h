@@ -54,6 +54,7 @@ class FarPace {
     [[nodiscard]] double returns_allowed() const { return allowed_; }
 
   private:
+    [[nodiscard]] double haste() const;
     void decay(const Interval& interval);
     FarState judge(const Interval& interval);
     void halve(double least);

@@ -93,7 +93,11 @@ TEST(AgentStatus, TellsTiersTargetsAndWhatWasMoved) {
         "tiers": [{"name": "fast", "nodes": [0], "capacity": 1073741824, "free": 4096, "why": "has CPUs"},
                   {"name": "slow", "nodes": [1, 2], "capacity": 2147483648, "free": 4096, "why": "no CPUs"}],
         "targets": [{"name": "redis", "processes": 2, "bytes": {"fast": 8192, "slow": 16384},
-                     "promoted": 1048576, "demoted": 0}]})json"));
+                     "promoted": 1048576, "demoted": 0,
+                     "far": {"state": "sending", "why": "1MiB a minute at most", "out": 8192, "saved": 4096,
+                             "came_back": 4096, "sent": 12288}}]})json"));
+    EXPECT_THAT(text, HasSubstr("far         redis: 8KiB out, 4KiB saved, 4KiB came back of 12KiB; sending: "
+                                "1MiB a minute at most\n"));
     EXPECT_THAT(text, HasSubstr("sees        soft-dirty (writes)\n"));
     EXPECT_THAT(text, HasSubstr("fast hits   about 94.7 %\n"));
     EXPECT_THAT(text, HasSubstr("moved       1MiB up, 512KiB down, 4KiB of it for nothing\n"));
@@ -105,7 +109,7 @@ TEST(AgentStatus, TellsTiersTargetsAndWhatWasMoved) {
 
 TEST(AgentStatus, WhateverTheAnswerNothingFallsOver) {
     for (const char* const answer :
-         {"{}", R"({"tiers": [1], "targets": [[]], "failed": 3, "notes": [{}]})",
+         {"{}", R"({"tiers": [1], "targets": [[], {"far": 7}], "failed": 3, "notes": [{}]})",
           R"({"hit": "much", "tiers": [{"nodes": "all"}], "targets": [{"bytes": [], "name": 5}]})"})
         EXPECT_FALSE(render_agent_status(boost::json::parse(answer)).empty());
 }

@@ -8,6 +8,38 @@ namespace {
 
 double bytes(std::uint64_t pages) { return static_cast<double>(pages << kPageShift); }
 
+void set_far_metrics(metrics::Registry& registry, const BalanceStatus& status) {
+    const FarStatus& far = status.far;
+    if (far.tier.empty()) return;
+    registry.gauge("memtide_far_capacity_bytes", "Room of the far tier", {{"tier", far.tier}})
+        .set(static_cast<double>(far.room.capacity.value));
+    registry.gauge("memtide_far_free_bytes", "Room of the far tier that nobody uses", {{"tier", far.tier}})
+        .set(static_cast<double>(far.room.free.value));
+    registry.counted("memtide_far_processor_seconds_total", "Processor time of the far tier's part")
+        .set(std::chrono::duration<double>(far.processor_time).count());
+    for (const auto& [number, target] : far.targets) {
+        if (number >= status.targets.size()) continue;
+        const metrics::Labels labels{{"target", status.targets[number].name}};
+        registry.gauge("memtide_far_cold_bytes", "Memory of a target that may go to the far tier", labels)
+            .set(bytes(target.cold_pages));
+        registry.gauge("memtide_far_bytes", "Memory of a target in the far tier", labels)
+            .set(bytes(target.out_pages));
+        registry.counted("memtide_far_sent_bytes_total", "Sent to the far tier", labels)
+            .set(bytes(target.sent_pages));
+        registry.counted("memtide_far_returned_bytes_total", "Came back from the far tier", labels)
+            .set(bytes(target.returned_pages));
+        registry
+            .counted("memtide_far_returned_soon_bytes_total",
+                     "Came back sooner than it had been untouched before", labels)
+            .set(bytes(target.returned_soon_pages));
+        for (const auto& [error, pages] : target.kept_pages)
+            registry
+                .counted("memtide_far_kept_bytes_total", "What the far tier did not take, by why not",
+                         {{"target", status.targets[number].name}, {"reason", ::strerrorname_np(error)}})
+                .set(bytes(pages));
+    }
+}
+
 }  // namespace
 
 void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
@@ -59,6 +91,7 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
         .set(std::chrono::duration<double>(status.processor_time).count());
     registry.gauge("memtide_tiering_heat_bytes", "Memory that the heat of pages takes")
         .set(static_cast<double>(status.heat_bytes));
+    set_far_metrics(registry, status);
 }
 
 }  // namespace memtide::agent

@@ -39,13 +39,15 @@ struct TieringService::Impl {
         : lock(std::move(taken)),
           tracker(std::move(chosen)),
           mover(make_unit_mover()),
-          balancer({files, *tracker, *mover}, options_of(config.config().tiering, published)),
+          far(make_swap_tier(files)),
+          balancer({files, *tracker, *mover, far.get()}, options_of(config.config().tiering, published)),
           api(executor, files, balancer, config),
           server(executor, api.router()) {}
 
     MachineLock lock;
     std::unique_ptr<Tracker> tracker;
     std::unique_ptr<UnitMover> mover;
+    std::unique_ptr<FarTier> far;
     Balancer balancer;
     AgentApi api;
     http::Server server;

@@ -41,6 +41,12 @@ Balancer::Balancer(const Parts& parts, BalanceOptions options)
     status_.mode = options_.config.mode;
     for (const TieringTarget& target : options_.config.targets)
         status_.targets.push_back({.name = target.name});
+    if (parts_.far == nullptr) return;
+    FarKeeper::Options far;
+    far.sees_reads = parts_.tracker.sees().find("reads") != std::string_view::npos;
+    far.processor_share = options_.pace.processor_share_changing;
+    far.interval = options_.far_every;
+    far_.emplace(*parts_.far, parts_.files, far);
 }
 
 void Balancer::run(const std::stop_token& stop) {
@@ -52,14 +58,14 @@ void Balancer::run(const std::stop_token& stop) {
 
 void Balancer::rest(const std::stop_token& stop) {
     const auto until = steady_clock::now() + pace_.rest();
-    while (!stop.stop_requested()) {
+    while (!stop.stop_requested() && !has_new_config()) {
         const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
+        if (left <= milliseconds(0)) return;
+        questions_.answer_for(std::min(left, options_.glance_every), stop, Questions::Sleep::kLight);
+        if (left <= options_.glance_every || stop.stop_requested()) continue;
+        send_far(stop);
         Sentinel* const sentinel = parts_.tracker.sentinel();
-        if (sentinel == nullptr || left <= options_.glance_every || pace_.is_changing())
-            return questions_.answer_for(left, stop, Questions::Sleep::kLight);
-        questions_.answer_for(options_.glance_every, stop, Questions::Sleep::kLight);
-        if (has_new_config()) return;
-        if (!stop.stop_requested() && glance(*sentinel, stop)) {
+        if (sentinel != nullptr && !pace_.is_changing() && glance(*sentinel, stop)) {
             log::debug("something changes", {});
             return pace_.wake();
         }
@@ -103,6 +109,7 @@ void Balancer::round(const std::stop_token& stop) {
     const Look look = end_window();
     moving_ = {};
     const std::uint64_t moved = exchange_all(stop);
+    send_far(stop);
     decisions_.flush(steady_clock::now());
     const microseconds besides = parts_.tracker.take_kernel_time() + std::exchange(glances_, {});
     const microseconds cost = processor_time() - before - moving_ - questions_.take_cost() + besides;
@@ -548,6 +555,27 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     return report.promoted_pages + report.demoted_pages;
 }
 
+// What it costs is no part of looking and planning, as moves are none.
+void Balancer::send_far(const std::stop_token& stop) {
+    if (!far_) return;
+    const microseconds before = processor_time();
+    std::vector<FarProcess> processes;
+    for (auto& [space, watch] : watches_)
+        if (options_.config.targets[watch.target()].far)
+            processes.push_back({.space = space,
+                                 .process = watch.process(),
+                                 .target = watch.target(),
+                                 .cgroup = watch.cgroup(),
+                                 .heat = &watch.heat(),
+                                 .ranges = &watch.private_ranges(),
+                                 .pages_by_tier = &watch.pages_by_tier(),
+                                 .may_send = mode_of(watch.target()) == TieringMode::kMove});
+    const auto now = steady_clock::now();
+    far_->round(processes, options_.config.targets, now,
+                [&] { return !stop.stop_requested() && steady_clock::now() < now + options_.longest_move; });
+    moving_ += processor_time() - before;
+}
+
 void Balancer::publish(const Pace::Round& round) {
     // All that takes long before the lock: whoever asks for the status must not wait for it.
     std::uint64_t heat_bytes = 0;
@@ -565,6 +593,7 @@ void Balancer::publish(const Pace::Round& round) {
             target.pages_by_tier[tier] += watch.pages_by_tier()[tier];
     }
     const std::lock_guard lock(mutex_);
+    if (far_) status_.far = far_->status();
     ++status_.rounds;
     status_.tiers = tiers_.tiers;
     status_.window = pace_.window();

@@ -15,6 +15,7 @@
 #include "tiering-agent/balance/decision_log.h"
 #include "tiering-agent/balance/questions.h"
 #include "tiering-agent/balance/watch.h"
+#include "tiering-agent/far/far_keeper.h"
 #include "tiering-agent/move/mover.h"
 #include "tiering-agent/observe/processes.h"
 #include "tiering-agent/observe/tiers.h"
@@ -34,6 +35,7 @@ struct BalanceOptions {
     std::chrono::milliseconds glance_every{2'000};   // while it rests
     std::chrono::milliseconds longest_move{2'000};   // then it is time to look again
     std::function<void(const Tiers&)> on_tiers{};    // called when they have changed
+    std::chrono::milliseconds far_every{5'000};      // then cold pages go to the far tier
     double reserve = 0.01;                           // of the faster tier, for what processes allocate next
 };
 
@@ -70,6 +72,7 @@ struct BalanceStatus {
     std::chrono::milliseconds rest{};
     std::chrono::microseconds processor_time{};
     std::uint64_t heat_bytes = 0;  // that it takes to remember how warm pages are
+    FarStatus far{};
 };
 
 // Looks at the processes of its targets in windows, plans exchanges between neighbouring tiers, and carries
@@ -80,6 +83,7 @@ class Balancer {
         Files& files;
         Tracker& tracker;
         UnitMover& mover;
+        FarTier* far = nullptr;  // none: nothing leaves, whatever targets allow
     };
     Balancer(const Parts& parts, BalanceOptions options);
 
@@ -135,6 +139,7 @@ class Balancer {
     bool spend(const Move& move, std::vector<double>& left) const;
     [[nodiscard]] bool takes_part(const TieringTarget& target, std::uint8_t fast) const;
     [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
+    void send_far(const std::stop_token& stop);
     void publish(const Pace::Round& round);
     [[nodiscard]] std::vector<std::vector<std::string>> cgroups_of_targets() const;
     void drop(std::uint64_t space, const Error& why);
@@ -147,6 +152,7 @@ class Balancer {
     ProcessTable processes_;
     Pace pace_;
     MoveLog log_;
+    std::optional<FarKeeper> far_;
     std::vector<Membership> memberships_;
     Tiers tiers_;
     TierOfNode tier_of_node_;

@@ -63,8 +63,14 @@ Result<> Watch::refresh(const Files& files, const TieringTarget& target, Time no
     static const std::vector<Vma> kNone;
     hints_.refresh(files, process_.pid, target.hints ? vmas_ : kNone);
     ranges_.clear();
-    for (const Vma& vma : vmas_)
-        if (!why_it_stays(vma, target)) append(ranges_, vma.range);
+    private_ranges_.clear();
+    for (const Vma& vma : vmas_) {
+        if (why_it_stays(vma, target)) continue;
+        append(ranges_, vma.range);
+        const bool is_anonymous =
+            vma.kind == VmaKind::kAnonymous || vma.kind == VmaKind::kHeap || vma.kind == VmaKind::kStack;
+        if (is_anonymous && vma.is_private) append(private_ranges_, vma.range);
+    }
     return {};
 }
 

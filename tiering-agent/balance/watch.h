@@ -69,6 +69,9 @@ class Watch {
     // What it says of its memory; nothing where its target's does not count.
     [[nodiscard]] const HintRanges& hints() const { return hints_.hints(); }
 
+    // What may leave this host's memory: of what may be moved, what is the process's alone.
+    [[nodiscard]] const std::vector<VirtualRange>& private_ranges() const { return private_ranges_; }
+
     // Of the last look, by tier.
     [[nodiscard]] const std::vector<std::uint64_t>& pages_by_tier() const { return pages_by_tier_; }
     [[nodiscard]] std::uint64_t present_pages() const;
@@ -90,6 +93,7 @@ class Watch {
     HintReader hints_;
     std::vector<Vma> vmas_;
     std::vector<VirtualRange> ranges_;  // that may be moved
+    std::vector<VirtualRange> private_ranges_;
     std::vector<std::uint64_t> pages_by_tier_;
     std::uint64_t huge_pages_ = 0;  // of 4 KiB, in huge ones
     std::chrono::nanoseconds touch_cost_{0};

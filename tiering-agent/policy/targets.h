@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -76,6 +77,18 @@ struct Exclusion {
 };
 std::string to_string(const Exclusion& exclusion);  // "kind stack, at most 64KiB"
 
+// What may leave the memory of this host, and how much of a nuisance that may be.
+struct FarLimits {
+    std::chrono::seconds after{600};  // untouched for so long
+    // Share of time that processes of the cgroup wait for memory (`some` of its PSI).
+    double pressure = 0.001;
+    // Share of the working set that may come back in a minute. 0.2 % is what Google's warehouse-scale
+    // far memory promises its jobs (Lagar-Cavilla et al., Software-Defined Far Memory, ASPLOS 2019).
+    double refaults = 0.002;
+
+    friend bool operator==(const FarLimits&, const FarLimits&) = default;
+};
+
 // docs/tiering.md, "Targets".
 struct TieringTarget {
     std::string name{};
@@ -89,7 +102,7 @@ struct TieringTarget {
     std::vector<Exclusion> exclude{};
     Bytes rate_limit{};  // per second; 0: none of its own
     bool hints = true;   // whether what its processes say of their memory counts
-    bool far = false;
+    std::optional<FarLimits> far{};  // nothing leaves unless it is given
 
     friend bool operator==(const TieringTarget&, const TieringTarget&) = default;
 };

@@ -236,6 +236,43 @@ Bytes read_rate(const YamlValue& value) {
     return *rate;
 }
 
+// "1%", "0.5%": nothing, and a complaint, when it is none of those, or not in the bounds. `what` is a share of
+// what.
+std::optional<double> read_percent(const YamlValue& value, std::string_view what, double least, double most) {
+    const std::string text = value.string();
+    double percent = 0;
+    const char* const end = text.data() + text.size() - (text.ends_with('%') ? 1 : 0);
+    const auto [stop, failed] = std::from_chars(text.data(), end, percent);
+    if (text.ends_with('%') && failed == std::errc{} && stop == end && percent >= least && percent <= most)
+        return percent / 100;
+    value.reject(
+        fmt::format("\"{}\" must be a share of {} from {}% to {}%, such as 1%", text, what, least, most));
+    return std::nullopt;
+}
+
+// true, false, or a map of limits.
+std::optional<FarLimits> read_far(const YamlValue& value) {
+    if (!value.is_map()) return value.boolean() ? std::optional(FarLimits{}) : std::nullopt;
+    constexpr std::uint64_t kLeastAfter = 5'000;  // ms
+    constexpr std::uint64_t kMostAfter = 24ULL * 3'600'000;
+    FarLimits limits;
+    const YamlMap map = value.map();
+    if (const auto after = map.get("after")) {
+        const std::uint64_t ms = after->milliseconds();
+        if (ms >= kLeastAfter && ms <= kMostAfter)
+            limits.after = std::chrono::seconds(ms / 1000);
+        else if (after->is_sound())
+            after->reject("must be from 5s to 24h: how long pages have to be untouched");
+    }
+    if (const auto pressure = map.get("pressure"))
+        limits.pressure = read_percent(*pressure, "time", 0.01, 50).value_or(limits.pressure);
+    if (const auto refaults = map.get("refaults"))
+        limits.refaults =
+            read_percent(*refaults, "the working set, a minute,", 0.01, 10).value_or(limits.refaults);
+    if (map.is_empty()) value.reject("is empty; write `far: true` for what is sensible");
+    return limits;
+}
+
 TieringTarget read_target(const YamlValue& value, const TieringConfig& config, const UserLookup& users,
                           std::size_t number) {
     const YamlMap map = value.map();
@@ -253,7 +290,7 @@ TieringTarget read_target(const YamlValue& value, const TieringConfig& config, c
         for (const YamlValue& one : exclude->list()) target.exclude.push_back(read_exclusion(one));
     if (const auto rate = map.get("rate_limit")) target.rate_limit = read_rate(*rate);
     if (const auto hints = map.get("hints")) target.hints = hints->boolean();
-    if (const auto far = map.get("far")) target.far = far->boolean();
+    if (const auto far = map.get("far")) target.far = read_far(*far);
     return target;
 }
 
@@ -319,18 +356,8 @@ void read_tiers(const YamlValue& value, TieringConfig& config) {
     }
 }
 
-// "1%", "0.5%": of time.
 void read_time_share(const YamlMap& map, std::string_view key, double& into) {
-    const auto value = map.get(key);
-    if (!value) return;
-    const std::string text = value->string();
-    double percent = 0;
-    const char* const end = text.data() + text.size() - (text.ends_with('%') ? 1 : 0);
-    const auto [stop, failed] = std::from_chars(text.data(), end, percent);
-    if (!text.ends_with('%') || failed != std::errc{} || stop != end || !(percent >= 0.01 && percent <= 100))
-        value->reject(fmt::format("\"{}\" must be a share of time from 0.01% to 100%, such as 1%", text));
-    else
-        into = percent / 100;
+    if (const auto value = map.get(key)) into = read_percent(*value, "time", 0.01, 100).value_or(into);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TEST(TieringConfig, IsReadInFull) {
     EXPECT_EQ(redis.exclude[2].addresses, (VirtualRange{0x7f0000000000, 0x7f0000100000}));
     EXPECT_EQ(redis.rate_limit, mebibytes(200));
     EXPECT_FALSE(redis.hints);
-    EXPECT_TRUE(redis.far);
+    EXPECT_EQ(redis.far, FarLimits{});
     EXPECT_TRUE(config->targets[1].hints);
     EXPECT_TRUE(config->targets[1].match.is_everything());
 }
@@ -170,6 +170,12 @@ TEST(TieringConfig, MistakesInATarget) {
         {"rate_limit: 1MiB", "at least 2MiB"},
         {"far: 3", "true or false"},
         {"hints: maybe", "true or false"},
+        {"far: {}", "is empty"},
+        {"far: {after: 1s}", "from 5s to 24h"},
+        {"far: {after: 10}", "has no unit"},
+        {"far: {pressure: 0}", "share of time from 0.01% to 50%"},
+        {"far: {refaults: 20%}", "share of the working set, a minute, from 0.01% to 10%"},
+        {"far: {afer: 10min}", "afer"},
     };
     for (const auto& [keys, what] : mistakes)
         EXPECT_NE(mistake_in_target(keys).find(what), std::string::npos)
@@ -202,6 +208,16 @@ TEST(TieringConfig, MistakesInAMatch) {
         EXPECT_NE(said.find(what), std::string::npos) << keys << ": " << said;
         EXPECT_TRUE(said.starts_with("agent.yaml:3:")) << said;
     }
+}
+
+TEST(TieringConfig, LimitsOfTheFarTierAreReadAndNobodyHasThemUnasked) {
+    const auto config = read(
+        "tiering: {targets: [{match: {uid: 1}, far: {after: 2min, pressure: 0.5%, refaults: 1%}}, {far: false}]}\n");
+    ASSERT_TRUE(config.has_value()) << config.error().message;
+    EXPECT_EQ(config->targets[0].far,
+              (FarLimits{.after = std::chrono::minutes(2), .pressure = 0.005, .refaults = 0.01}));
+    EXPECT_EQ(config->targets[1].far, std::nullopt);
+    EXPECT_EQ(read("tiering: {mode: move}\n")->targets[0].far, std::nullopt);
 }
 
 TEST(TieringConfig, MistakesInAnExclusion) {

@@ -87,36 +87,36 @@ char* find_stretch(char* begin, std::size_t size, bool fast, const char* not_at)
 }
 
 void hints_are_obeyed() {
-    // Most of the fast tier is taken by what the agent does not look at, being bound: it has less to do then.
-    while (void* const ballast = memtide_malloc("fast", 8 * kMiB)) {
-        std::memset(ballast, 1, 8 * kMiB);
-        memtide_tier fast{};
-        if (memtide_tier_at(0, &fast) != 0) fail("tiers");
-        if (fast.free < 32 * kMiB) break;
-    }
-    // More than the rest of it has room for, so that a part is slow.
-    const std::size_t size = 160 * kMiB;
-    auto* const memory = static_cast<char*>(memtide_malloc("any", size));
-    if (memory == nullptr) fail("memory of any tier");
-    std::memset(memory, 1, size);
-    show("any", where(memory, size));
-    char* const hot = find_stretch(memory, size, false, nullptr);
-    char* const cold = find_stretch(memory, size, true, nullptr);
-    char* const pinned = find_stretch(memory, size, true, cold);
+    // The first block is fast, having room. Then the fast tier is filled with what the agent does not look
+    // at, being bound, which leaves it less to do; so the second is slow for the most part.
+    constexpr std::size_t kFirst = 40 * kMiB;
+    constexpr std::size_t kSecond = 80 * kMiB;
+    auto* const first = static_cast<char*>(memtide_malloc("any", kFirst));
+    if (first == nullptr) fail("memory of any tier");
+    std::memset(first, 1, kFirst);
+    while (void* const ballast = memtide_malloc("fast", 4 * kMiB)) std::memset(ballast, 1, 4 * kMiB);
+    auto* const second = static_cast<char*>(memtide_malloc("any", kSecond));
+    if (second == nullptr) fail("memory of any tier");
+    std::memset(second, 1, kSecond);
+    show("first", where(first, kFirst));
+    show("second", where(second, kSecond));
+    char* const hot = find_stretch(second, kSecond, false, nullptr);
+    char* const cold = find_stretch(first, kFirst, true, nullptr);
+    char* const pinned = find_stretch(first, kFirst, true, cold);
     if (memtide_hint(hot, kStretch, MEMTIDE_HOT) != 0 || memtide_hint(cold, kStretch, MEMTIDE_COLD) != 0 ||
         memtide_hint(pinned, kStretch, MEMTIDE_PIN) != 0)
         fail("hints");
     const std::size_t most = kStretch / kPage * 95 / 100;
-    for (int second = 0; second < 120; ++second) {
+    for (int passed = 0; passed < 120; ++passed) {
         // Against what is said: the cold is touched all the time, the hot and the pinned never.
         const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
         while (std::chrono::steady_clock::now() < until)
             for (std::size_t at = 0; at < kStretch; at += kPage) ++cold[at];
-        if (second % 5 != 4) continue;
+        if (passed % 5 != 4) continue;
         const Where now_hot = where(hot, kStretch);
         const Where now_cold = where(cold, kStretch);
         const Where now_pinned = where(pinned, kStretch);
-        std::printf("after %d s ", second + 1);
+        std::printf("after %d s ", passed + 1);
         show("hot", now_hot);
         show("  cold", now_cold);
         show("  pinned", now_pinned);

@@ -111,7 +111,7 @@ class Far : public testing::Test {
 TEST_F(Far, WhatIsColdGoesBitByBitAndTheStatusTells) {
     run(72);
     EXPECT_GT(tier_.held.size(), 0U);
-    EXPECT_LT(tier_.held.size(), kCount / 8);
+    EXPECT_LT(tier_.held.size(), kCount / 4);
     EXPECT_EQ(told().state, "sending");
     EXPECT_THAT(told().why, HasSubstr("a minute at most"));
     run(700);

@@ -100,7 +100,7 @@ struct TieringTarget {
     std::optional<FastShare> max_fast{};
     std::vector<std::string> tiers{};  // by name; empty: all
     std::vector<Exclusion> exclude{};
-    Bytes rate_limit{};  // per second; 0: none of its own
+    Bytes rate_limit{};              // per second; 0: none of its own
     std::optional<FarLimits> far{};  // nothing leaves unless it is given
 
     friend bool operator==(const TieringTarget&, const TieringTarget&) = default;

@@ -66,10 +66,10 @@ std::string render_agent_status(const json::value& status) {
     }
     for (const json::value& target : items_of(status, "targets"))
         if (const json::value& far = member_of(target, "far"); far.is_object())
-            line("far", fmt::format("{}: {} out, {} saved, {} came back of {}; {}: {}",
-                                    text_of(target, "name"), size_of(far, "out"), size_of(far, "saved"),
-                                    size_of(far, "came_back"), size_of(far, "sent"), text_of(far, "state"),
-                                    text_of(far, "why")));
+            line("far",
+                 fmt::format("{}: {} out, {} saved, {} came back of {}; {}: {}", text_of(target, "name"),
+                             size_of(far, "out"), size_of(far, "saved"), size_of(far, "came_back"),
+                             size_of(far, "sent"), text_of(far, "state"), text_of(far, "why")));
     for (const json::value& note : items_of(status, "notes"))
         if (note.is_string()) line("note", printable(std::string_view(note.get_string())));
 

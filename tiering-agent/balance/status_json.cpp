@@ -66,21 +66,21 @@ boost::json::object to_json(const BalanceStatus& status) {
     boost::json::object failed;
     for (const auto& [error, pages] : status.failed_pages) failed[::strerrorname_np(error)] = bytes(pages);
     boost::json::object object{{"mode", to_string(status.mode)},
-            {"tracker", status.tracker},
-            {"notes", boost::json::array(status.notes.begin(), status.notes.end())},
-            {"tiers", std::move(tiers)},
-            {"targets", std::move(targets)},
-            {"rounds", status.rounds},
-            {"hit", status.hit},
-            {"even", status.is_even},
-            {"promoted", bytes(status.promoted_pages)},
-            {"demoted", bytes(status.demoted_pages)},
-            {"wasted", bytes(status.wasted_pages)},
-            {"failed", std::move(failed)},
-            {"window_ms", status.window.count()},
-            {"rest_ms", status.rest.count()},
-            {"processor_seconds", seconds(status.processor_time)},
-            {"heat_bytes", status.heat_bytes}};
+                               {"tracker", status.tracker},
+                               {"notes", boost::json::array(status.notes.begin(), status.notes.end())},
+                               {"tiers", std::move(tiers)},
+                               {"targets", std::move(targets)},
+                               {"rounds", status.rounds},
+                               {"hit", status.hit},
+                               {"even", status.is_even},
+                               {"promoted", bytes(status.promoted_pages)},
+                               {"demoted", bytes(status.demoted_pages)},
+                               {"wasted", bytes(status.wasted_pages)},
+                               {"failed", std::move(failed)},
+                               {"window_ms", status.window.count()},
+                               {"rest_ms", status.rest.count()},
+                               {"processor_seconds", seconds(status.processor_time)},
+                               {"heat_bytes", status.heat_bytes}};
     if (!status.far.tier.empty()) object["far"] = far_tier(status.far);
     return object;
 }

@@ -49,9 +49,9 @@ std::string explain(const FarPace& pace, const FarLimits& limits) {
         case FarState::kNothingCold:
             return fmt::format("nothing that may go has been untouched for {} s", limits.after.count());
         case FarState::kSending:
-            return fmt::format("{} a minute at most",
-                               format_bytes({static_cast<std::uint64_t>(pace.pages_per_minute())
-                                             << kPageShift}));
+            return fmt::format(
+                "{} a minute at most",
+                format_bytes({static_cast<std::uint64_t>(pace.pages_per_minute()) << kPageShift}));
         case FarState::kSlowed:
             return "over 2 % of what went lately came back too soon";
         case FarState::kComesBack:

@@ -23,16 +23,16 @@ struct FarProcess {
     std::size_t target = 0;
     std::string cgroup{};
     HeatMap* heat = nullptr;
-    const std::vector<VirtualRange>* ranges = nullptr;         // that may leave, by ascending address
+    const std::vector<VirtualRange>* ranges = nullptr;          // that may leave, by ascending address
     const std::vector<std::uint64_t>* pages_by_tier = nullptr;  // of the last look
-    bool may_send = false;                                     // the target's mode is `move`
+    bool may_send = false;                                      // the target's mode is `move`
 };
 
 // What it has come to. Pages of 4 KiB.
 struct FarStatus {
     struct OfTarget {
-        std::string state{};  // as to_string(FarState), or "observed", "unavailable"
-        std::string why{};    // a sentence for people
+        std::string state{};               // as to_string(FarState), or "observed", "unavailable"
+        std::string why{};                 // a sentence for people
         std::uint64_t cold_pages = 0;      // that may go
         std::uint64_t out_pages = 0;       // that are there now
         std::uint64_t sent_pages = 0;      // ever, as the next
@@ -73,7 +73,7 @@ class FarKeeper {
         explicit Space(bool needs_probes) : cold(needs_probes) {}
         ColdPages cold;
         Time noted_at{};
-        unsigned rounds = 0;          // since then
+        unsigned rounds = 0;           // since then
         std::uint64_t check_from = 0;  // where what is out is looked for next
     };
     // Of one cgroup of one target.

@@ -17,8 +17,8 @@ namespace memtide::agent {
 struct FarRoom {
     Bytes capacity{};
     Bytes free{};
-    // Of what it holds, the part that stays in the memory of this host, compressed (zram, zswap): `kept` bytes
-    // of memory take `taken` ones.
+    // Of what it holds, the part that stays in the memory of this host, compressed (zram, zswap): `kept`
+    // bytes of memory take `taken` ones.
     Bytes kept{};
     Bytes taken{};
 

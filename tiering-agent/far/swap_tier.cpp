@@ -56,7 +56,8 @@ class PidFd {
         const auto file = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
         if (file >= 0) return PidFd(file);
         if (errno == ESRCH || errno == EINVAL) return fail(ErrorCode::kNotFound, "the process has ended");
-        if (errno == ENOSYS) return fail(ErrorCode::kUnavailable, "this kernel has no pidfd_open (Linux 5.3)");
+        if (errno == ENOSYS)
+            return fail(ErrorCode::kUnavailable, "this kernel has no pidfd_open (Linux 5.3)");
         return fail_errno("open", fmt::format("process {}", pid), errno);
     }
     ~PidFd() {
@@ -135,8 +136,8 @@ class SwapTier final : public FarTier {
             const std::size_t count = std::min(kMostRanges, parts.size() - first);
             ranges.clear();
             for (std::size_t i = 0; i < count; ++i) ranges.push_back(parts[first + i].range);
-            const long advised = ::syscall(SYS_process_madvise, pidfd->file(), ranges.data(), ranges.size(),
-                                           MADV_PAGEOUT, 0U);
+            const long advised =
+                ::syscall(SYS_process_madvise, pidfd->file(), ranges.data(), ranges.size(), MADV_PAGEOUT, 0U);
             const int error = advised < 0 ? errno : 0;
             if (error == ESRCH) return fail(ErrorCode::kNotFound, "the process has ended");
             if (error == ENOSYS)

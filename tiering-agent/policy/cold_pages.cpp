@@ -81,7 +81,8 @@ ColdPages::Returns ColdPages::note(const HeatMap& heat, unsigned ticks) {
         note_page(group, group.pages[index], unit, ticks, returns);
     });
     std::erase_if(groups_, [](const auto& entry) {
-        return entry.second.out == 0 && std::ranges::none_of(entry.second.pages, [](const Page& page) { return page.present; });
+        return entry.second.out == 0 &&
+               std::ranges::none_of(entry.second.pages, [](const Page& page) { return page.present; });
     });
     return returns;
 }

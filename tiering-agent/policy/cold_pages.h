@@ -23,7 +23,7 @@ class ColdPages {
   public:
     static constexpr unsigned kTicks = 8;  // that `after` has
     static constexpr unsigned kAges = 256;
-    static constexpr unsigned kProbes = 8;  // of each 2 MiB: under 2 %
+    static constexpr unsigned kProbes = 8;         // of each 2 MiB: under 2 %
     static constexpr unsigned kLeastWindows = 16;  // that have to have passed, however long they took
 
     // `needs_probes`: the tracker sees no reads.

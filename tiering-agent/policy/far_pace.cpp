@@ -100,7 +100,8 @@ FarState FarPace::judge(const Interval& interval) {
     if (interval.room == 0) return FarState::kFull;
     if (came_back_soon) return FarState::kSlowed;
     // A rate that is not used proves nothing.
-    const bool was_used = double(interval.sent) >= rate_ * std::min(interval.seconds, kMostSeconds) / kMinute / 2;
+    const bool was_used =
+        double(interval.sent) >= rate_ * std::min(interval.seconds, kMostSeconds) / kMinute / 2;
     if (was_used && returns_ < kGrowBelow * allowed_)
         rate_ *= std::pow(options_.sees_reads ? kGrowth : kGrowthBlind,
                           haste() * std::min(interval.seconds, kMostSeconds) / kMinute);
@@ -122,8 +123,7 @@ std::uint64_t FarPace::note(const Interval& interval) {
     constexpr double kHuge = 512;
     const double now = rate_ * std::min(interval.seconds, kMostSeconds) / kMinute;
     saved_up_ = std::min(saved_up_ + now, std::max(now, kHuge));
-    const auto pages =
-        std::min({static_cast<std::uint64_t>(saved_up_), interval.cold, interval.room});
+    const auto pages = std::min({static_cast<std::uint64_t>(saved_up_), interval.cold, interval.room});
     saved_up_ -= double(pages);
     return pages;
 }

@@ -18,18 +18,19 @@ enum class FarState {
 };
 std::string_view to_string(FarState state);  // "nothing-cold", "sending", "slowed", "comes-back", ...
 
-// How many cold pages of one cgroup go to the far tier in an interval. Nobody can know beforehand what will be
-// missed, so it is found out, at a price that is fixed first: `refaults` of the working set may come back in a
-// minute. The rate grows slowly while less than half of that comes back, stays while more does, and is halved
-// when it is more or when over 2 % of what went lately came back within `after`; at the limit, and while
-// processes wait for memory (`pressure`), nothing goes. A pure state machine: no clock of its own.
+// How many cold pages of one cgroup go to the far tier in an interval. Nobody can know beforehand what will
+// be missed, so it is found out, at a price that is fixed first: `refaults` of the working set may come back
+// in a minute. The rate grows slowly while less than half of that comes back, stays while more does, and is
+// halved when it is more or when over 2 % of what went lately came back within `after`; at the limit, and
+// while processes wait for memory (`pressure`), nothing goes. A pure state machine: no clock of its own.
 class FarPace {
   public:
     struct Options {
         std::chrono::duration<double> after{600};
         double pressure = 0.001;
         double refaults = 0.002;
-        bool sees_reads = false;  // what looks cold is untouched, and not only unwritten: the rate grows faster
+        bool sees_reads =
+            false;  // what looks cold is untouched, and not only unwritten: the rate grows faster
     };
     // What has been since the last call. Pages of 4 KiB.
     struct Interval {
@@ -61,15 +62,15 @@ class FarPace {
 
     Options options_;
     FarState state_ = FarState::kNothingCold;
-    double rate_ = 0;       // pages a minute; 0: not begun
-    double returns_ = 0;    // of the last minute, older ones fading
-    double allowed_ = 0;    // of them
-    double sent_ = 0;       // lately: within about `after`
-    double soon_ = 0;       // of these, came back
-    double calm_ = 0;       // seconds since the rate was halved
-    double pause_left_ = 0; // seconds
-    double pause_ = 0;      // the last one
-    double saved_up_ = 0;   // pages that were allowed and not used
+    double rate_ = 0;        // pages a minute; 0: not begun
+    double returns_ = 0;     // of the last minute, older ones fading
+    double allowed_ = 0;     // of them
+    double sent_ = 0;        // lately: within about `after`
+    double soon_ = 0;        // of these, came back
+    double calm_ = 0;        // seconds since the rate was halved
+    double pause_left_ = 0;  // seconds
+    double pause_ = 0;       // the last one
+    double saved_up_ = 0;    // pages that were allowed and not used
 };
 
 }  // namespace memtide::agent

@@ -236,8 +236,8 @@ Bytes read_rate(const YamlValue& value) {
     return *rate;
 }
 
-// "1%", "0.5%": nothing, and a complaint, when it is none of those, or not in the bounds. `what` is a share of
-// what.
+// "1%", "0.5%": nothing, and a complaint, when it is none of those, or not in the bounds. `what` is a share
+// of what.
 std::optional<double> read_percent(const YamlValue& value, std::string_view what, double least, double most) {
     const std::string text = value.string();
     double percent = 0;

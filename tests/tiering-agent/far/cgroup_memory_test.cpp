@@ -19,8 +19,9 @@ TEST(CgroupMemory, PressureIsThatOfSome) {
 }
 
 TEST(CgroupMemory, ACounterIsFoundByItsWholeName) {
-    EXPECT_EQ(parse_counter("workingset_refault_anon_x 9\nworkingset_refault_anon 8\n", "workingset_refault_anon"),
-              8U);
+    EXPECT_EQ(
+        parse_counter("workingset_refault_anon_x 9\nworkingset_refault_anon 8\n", "workingset_refault_anon"),
+        8U);
     EXPECT_EQ(parse_counter("a\nb x\n", "b"), std::nullopt);
     EXPECT_EQ(parse_counter("a\n", "c"), std::nullopt);
 }

@@ -99,9 +99,8 @@ class Far : public testing::Test {
     std::vector<VirtualRange> ranges_{{kFirst << kPageShift, (kFirst + kCount) << kPageShift}};
     std::vector<std::uint64_t> pages_by_tier_;
     std::vector<TieringTarget> targets_{{.name = "all"}};
-    FarKeeper keeper_{tier_,
-                      tree_.files(),
-                      {.sees_reads = true, .processor_share = 1000, .interval = milliseconds(4'500)}};
+    FarKeeper keeper_{
+        tier_, tree_.files(), {.sees_reads = true, .processor_share = 1000, .interval = milliseconds(4'500)}};
     FarKeeper::Time now_{seconds(1'000)};
     std::uint8_t page_tier_ = 1;
     bool may_send_ = true;
@@ -111,7 +110,7 @@ class Far : public testing::Test {
 TEST_F(Far, WhatIsColdGoesBitByBitAndTheStatusTells) {
     run(72);
     EXPECT_GT(tier_.held.size(), 0U);
-    EXPECT_LT(tier_.held.size(), kCount / 8);
+    EXPECT_LT(tier_.held.size(), kCount / 4);
     EXPECT_EQ(told().state, "sending");
     EXPECT_THAT(told().why, HasSubstr("a minute at most"));
     run(700);

@@ -32,17 +32,20 @@ TEST(SwapTier, WithoutSwapThereIsNoneAndWhatToDoIsSaid) {
 TEST(SwapTier, TellsItsRoomAndWhatOfItIsMemory) {
     const FakeTree tree;
     tree.put("proc/meminfo",
-             "SwapTotal:       2048 kB\nSwapFree:        1024 kB\nZswap:            10 kB\nZswapped:         40 kB\n");
+             "SwapTotal:       2048 kB\nSwapFree:        1024 kB\nZswap:            10 kB\nZswapped:         "
+             "40 kB\n");
     tree.put("proc/swaps",
-             "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/zram1                              partition\t1024\t\t"
+             "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/zram1                              "
+             "partition\t1024\t\t"
              "512\t\t100\n/swapfile file 1024 0 -2\n");
-    tree.put("sys/block/zram1/mm_stat", "   40960    9000    10240        0    10240        0        0        0\n");
+    tree.put("sys/block/zram1/mm_stat",
+             "   40960    9000    10240        0    10240        0        0        0\n");
     const auto room = make_swap_tier(tree.files())->room();
     ASSERT_TRUE(room.has_value()) << room.error().message;
-    EXPECT_EQ(*room, (FarRoom{.capacity = mebibytes(2),
-                              .free = mebibytes(1),
-                              .kept = Bytes{81'920},
-                              .taken = Bytes{20'480}}));
+    EXPECT_EQ(
+        *room,
+        (FarRoom{
+            .capacity = mebibytes(2), .free = mebibytes(1), .kept = Bytes{81'920}, .taken = Bytes{20'480}}));
     EXPECT_DOUBLE_EQ(room->gain(), 0.75);
     EXPECT_DOUBLE_EQ(FarRoom{}.gain(), 1) << "nothing of it is memory";
     EXPECT_DOUBLE_EQ((FarRoom{.kept = Bytes{10}, .taken = Bytes{20}}).gain(), 0);
@@ -53,8 +56,8 @@ class OwnPages : public testing::Test {
   protected:
     static constexpr std::size_t kCount = 16;
     OwnPages() {
-        void* const mapped = ::mmap(nullptr, kCount << kPageShift, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* const mapped =
+            ::mmap(nullptr, kCount << kPageShift, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (mapped == MAP_FAILED) throw std::runtime_error("mmap");
         memory_ = static_cast<char*>(mapped);
         std::memset(memory_, 42, kCount << kPageShift);

@@ -52,7 +52,7 @@ class FarLoad {
         const auto begin = out_.begin() + static_cast<std::ptrdiff_t>(first);
         return std::size_t(std::count(begin, begin + static_cast<std::ptrdiff_t>(count), true));
     }
-    [[nodiscard]] std::uint64_t returns() const { return returns_; }            // of the last run
+    [[nodiscard]] std::uint64_t returns() const { return returns_; }        // of the last run
     [[nodiscard]] double most_per_minute() const { return most_returns_; }  // likewise
     [[nodiscard]] double allowed() const { return pace_.returns_allowed(); }
     std::vector<std::uint64_t> sent_by_minute;

@@ -212,7 +212,8 @@ TEST(TieringConfig, MistakesInAMatch) {
 
 TEST(TieringConfig, LimitsOfTheFarTierAreReadAndNobodyHasThemUnasked) {
     const auto config = read(
-        "tiering: {targets: [{match: {uid: 1}, far: {after: 2min, pressure: 0.5%, refaults: 1%}}, {far: false}]}\n");
+        "tiering: {targets: [{match: {uid: 1}, far: {after: 2min, pressure: 0.5%, refaults: 1%}}, {far: "
+        "false}]}\n");
     ASSERT_TRUE(config.has_value()) << config.error().message;
     EXPECT_EQ(config->targets[0].far,
               (FarLimits{.after = std::chrono::minutes(2), .pressure = 0.005, .refaults = 0.01}));

@@ -49,6 +49,7 @@ class FarInQemu : public testing::Test {
         return fmt::format(
             "echo 0 >/proc/sys/kernel/numa_balancing; echo 0 >/sys/kernel/mm/numa/demotion_enabled\n"
             "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled\n"
+            "echo 0 >/proc/sys/vm/swappiness\n"  // what goes to swap is the agent's doing
             "modprobe zram && echo {swap} >/sys/block/zram0/disksize && mkswap /dev/zram0 >/dev/null && "
             "swapon /dev/zram0 || exit\n"
             "echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p /sys/fs/cgroup/load\n"
@@ -108,7 +109,7 @@ class FarInQemu : public testing::Test {
     }
 
     GuestPlan plan_{
-        .fast = mebibytes(384), .slow = mebibytes(384), .companion_ms = 0, .kernel_arguments = {}};
+        .fast = mebibytes(512), .slow = mebibytes(512), .companion_ms = 0, .kernel_arguments = {}};
     test::TempFolder folder_;
 };
 

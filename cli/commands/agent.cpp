@@ -51,7 +51,7 @@ int show_agent_status(const ManagerClient& agent, Output& output) {
 int reload_agent(const ManagerClient& agent, Output& output) {
     const auto answer = agent.post("/v1/reload", json::object{}, "", is_reload);
     if (answer) return show(answer, output, render_reload);
-    const json::value problem = answer.error().problem;
+    const json::value problem(answer.error().problem);
     const json::array& mistakes = items_of(problem, "mistakes");
     if (output.json() || mistakes.empty()) return output.failure(of_agent(answer.error()));
     for (const json::value& mistake : mistakes)

@@ -1,6 +1,5 @@
 #include "tiering-agent/app/tiering_service.h"
 
-#include <algorithm>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -28,11 +27,6 @@ BalanceOptions options_of(const TieringConfig& config) {
     options.pace.slowdown_changing = config.slowdown_changing;
     options.agent_pid = ::getpid();
     return options;
-}
-
-bool any_far(const TieringConfig& config) {
-    return std::ranges::any_of(config.targets,
-                               [](const TieringTarget& target) { return target.far.has_value(); });
 }
 
 double bytes(std::uint64_t pages) { return static_cast<double>(pages << kPageShift); }
@@ -122,7 +116,7 @@ struct TieringService::Impl {
          const TieringConfig& config)
         : tracker(std::move(chosen)),
           mover(make_unit_mover()),
-          far(any_far(config) ? make_swap_tier(files) : nullptr),
+          far(make_swap_tier(files)),
           balancer({files, *tracker, *mover, far.get()}, options_of(config)),
           server(std::move(executor), router) {
         metrics::add_process_metrics(registry, "memtide-tiering-agent", MEMTIDE_VERSION);

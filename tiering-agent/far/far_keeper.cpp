@@ -76,6 +76,12 @@ FarKeeper::Group::Group(const FarLimits& its_limits, bool sees_reads)
 
 void FarKeeper::round(const std::vector<FarProcess>& processes, const std::vector<TieringTarget>& targets,
                       Time now, const std::function<bool()>& may_go_on) {
+    if (std::ranges::none_of(targets, [](const TieringTarget& target) { return target.far.has_value(); })) {
+        spaces_.clear();
+        groups_.clear();
+        status_ = {};
+        return;
+    }
     const microseconds before = processor_time();
     std::erase_if(spaces_, [&](const auto& entry) {
         return !std::ranges::binary_search(processes, entry.first, {}, &FarProcess::space);

@@ -36,27 +36,35 @@ void HeatMap::observe(std::uint64_t page, std::span<const PageSeen> seen) {
         const auto first = static_cast<unsigned>(page % kPagesPerHuge);
         const std::size_t count = std::min<std::size_t>(kPagesPerHuge - first, seen.size());
         const auto part = seen.first(count);
-        const auto found = groups_.find(page / kPagesPerHuge);
+        const std::uint64_t number = page / kPagesPerHuge;
+        // Pages behind those of the call before, in the same group: the same look goes on.
+        const bool goes_on = page >= end_of_last_ && end_of_last_ > number * kPagesPerHuge;
+        const auto found = groups_.find(number);
         if (found != groups_.end())
-            observe_group(found->second, first, part);
+            observe_group(found->second, first, part, goes_on);
         else if (std::ranges::any_of(part, is_there))
-            observe_group(groups_[page / kPagesPerHuge], first, part);
+            observe_group(groups_[number], first, part, goes_on);
         page += count;
+        end_of_last_ = page;
         seen = seen.subspan(count);
     }
 }
 
-void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSeen> seen) {
-    unsigned windows = 0;
+void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSeen> seen, bool goes_on) {
+    const unsigned before = group.windows - (goes_on ? std::min(group.windows, windows_of_last_) : 0U);
+    unsigned windows = goes_on ? windows_of_last_ : 0;
     const bool huge = seen.size() == kPagesPerHuge && seen.front().huge && is_there(seen.front());
     if (huge) {
         // What was split before and is one now begins anew.
-        if (group.pages) group = Group{};
+        if (group.pages) {
+            group = Group{};
+            return observe_group(group, first, seen, false);
+        }
         // Of a page that is known by parts, the one that tells most.
         const PageSeen most = *std::ranges::max_element(seen, {}, &PageSeen::touched);
-        windows = most.windows;
+        windows = std::max<unsigned>(windows, most.windows);
         note_touch(most.touched > 0, group.whole.tier() == PageHeat::kNowhere, group.touched_at);
-        observe_unit(group.whole, most.touched, windows, group.windows);
+        observe_unit(group.whole, most.touched, most.windows, before);
         group.whole.set_tier(seen.front().tier);
     } else {
         if (!group.pages) {
@@ -74,12 +82,13 @@ void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSe
             if (!is_there(seen[i])) continue;
             windows = std::max<unsigned>(windows, seen[i].windows);
             note_touch(seen[i].touched > 0, is_new, group.pages->touched_at[first + i]);
-            observe_unit(heat, seen[i].touched, seen[i].windows, group.windows);
+            observe_unit(heat, seen[i].touched, seen[i].windows, before);
             heat.set_tier(seen[i].tier);
         }
     }
     group.windows = static_cast<std::uint16_t>(
-        std::min<unsigned>(group.windows + windows, std::numeric_limits<std::uint16_t>::max()));
+        std::min<unsigned>(before + windows, std::numeric_limits<std::uint16_t>::max()));
+    windows_of_last_ = static_cast<std::uint16_t>(windows);
 }
 
 // In which of the windows it was touched nobody said: in any.

@@ -87,7 +87,7 @@ class HeatMap {
         Tick touched_at = 0;
         std::unique_ptr<Pages> pages;
     };
-    void observe_group(Group& group, unsigned first, std::span<const PageSeen> seen);
+    void observe_group(Group& group, unsigned first, std::span<const PageSeen> seen, bool goes_on);
     void observe_unit(PageHeat& heat, unsigned touched, unsigned windows, unsigned windows_before);
     // Also keeps what is older than kLongestUntouched from seeming young when the clock has gone around.
     void note_touch(bool touched, bool is_new, Tick& touched_at) const;
@@ -97,6 +97,8 @@ class HeatMap {
     }
 
     std::map<std::uint64_t, Group> groups_;  // by page / kPagesPerHuge
+    std::uint64_t end_of_last_ = 0;       // page behind those that were observed last
+    std::uint16_t windows_of_last_ = 0;   // that the look has brought their group so far
     std::uint32_t random_ = 2'463'534'242;   // xorshift; any start but 0 will do
     Tick now_ = 0;
 };

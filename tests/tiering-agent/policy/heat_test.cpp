@@ -135,6 +135,21 @@ TEST(HeatMap, AWindowThatTellsOnlyPlacesLeavesTheHeat) {
     EXPECT_EQ(map.at(kBase).heat.tier(), 0);
 }
 
+// A look tells of the pages of a group in pieces where there are holes between them.
+TEST(HeatMap, ALookInPiecesIsOneWindow) {
+    HeatMap map;
+    for (int look = 0; look < 5; ++look)
+        for (std::uint64_t page = 0; page < 512; page += 4) map.observe(kBase + page, std::vector{kHot, kCold});
+    EXPECT_EQ(map.at(kBase).windows, 5U);
+    EXPECT_EQ(map.at(kBase + 508).windows, 5U);
+    EXPECT_EQ(map.at(kBase + 508).heat.lasting(), map.at(kBase).heat.lasting());
+    EXPECT_LT(map.at(kBase + 509).heat.lasting(), 10U);
+    // One piece alone is another look each time.
+    HeatMap one;
+    for (int look = 0; look < 5; ++look) one.observe(kBase + 8, std::vector{kHot});
+    EXPECT_EQ(one.at(kBase).windows, 5U);
+}
+
 TEST(HeatMap, TiersFollowMoves) {
     HeatMap map;
     map.observe(kBase, std::vector(8, kHot));

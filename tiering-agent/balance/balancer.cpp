@@ -81,15 +81,13 @@ bool Balancer::glance(Sentinel& sentinel, const std::stop_token& stop) {
         if (!watch.is_idle() && watch.present_pages() > 0) awake.push_back(&watch);
     (void)questions_.take_cost();  // of answers before
     const microseconds before = processor_time();
-    const bool is_time =
-        lookout_.is_time(sentinel, awake,
-                         {.window = pace_.window(),
-                          .budget = std::chrono::duration_cast<microseconds>(
-                              options_.glance_every * (kPart * options_.pace.processor_share)),
-                          .matters = kMatters * double(fast_pages_),
-                          .sleep = [&](milliseconds time) {
-             questions_.answer_for(time, stop, Questions::Sleep::kDeep);
-         }});
+    const bool is_time = lookout_.is_time(
+        sentinel, awake,
+        {.window = pace_.window(),
+         .budget = std::chrono::duration_cast<microseconds>(options_.glance_every *
+                                                            (kPart * options_.pace.processor_share)),
+         .matters = kMatters * double(fast_pages_),
+         .sleep = [&](milliseconds time) { questions_.answer_for(time, stop, Questions::Sleep::kDeep); }});
     glances_ += processor_time() - before - questions_.take_cost() + parts_.tracker.take_kernel_time();
     return is_time;
 }

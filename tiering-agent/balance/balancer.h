@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "tiering-agent/balance/lookout.h"
 #include "tiering-agent/balance/decision_log.h"
+#include "tiering-agent/balance/lookout.h"
 #include "tiering-agent/balance/questions.h"
 #include "tiering-agent/balance/watch.h"
 #include "tiering-agent/far/far_keeper.h"
@@ -161,7 +161,7 @@ class Balancer {
     std::uint64_t next_space_ = 1;
     std::uint64_t rounds_ = 0;
     std::chrono::microseconds disturbance_{0};  // of who was watched, by the window before this one
-    std::uint64_t look_at_all_in_ = 0;  // the round in which all are due: what tiers are has changed
+    std::uint64_t look_at_all_in_ = 0;          // the round in which all are due: what tiers are has changed
     Time refresh_at_{};
     std::vector<double> up_left_;  // pages that each target may still move
     std::vector<double> down_left_;

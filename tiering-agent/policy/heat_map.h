@@ -97,8 +97,8 @@ class HeatMap {
     }
 
     std::map<std::uint64_t, Group> groups_;  // by page / kPagesPerHuge
-    std::uint64_t end_of_last_ = 0;       // page behind those that were observed last
-    std::uint16_t windows_of_last_ = 0;   // that the look has brought their group so far
+    std::uint64_t end_of_last_ = 0;          // page behind those that were observed last
+    std::uint16_t windows_of_last_ = 0;      // that the look has brought their group so far
     std::uint32_t random_ = 2'463'534'242;   // xorshift; any start but 0 will do
     Tick now_ = 0;
 };

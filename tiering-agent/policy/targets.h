@@ -100,8 +100,8 @@ struct TieringTarget {
     std::optional<FastShare> max_fast{};
     std::vector<std::string> tiers{};  // by name; empty: all
     std::vector<Exclusion> exclude{};
-    Bytes rate_limit{};  // per second; 0: none of its own
-    bool hints = true;   // whether what its processes say of their memory counts
+    Bytes rate_limit{};              // per second; 0: none of its own
+    bool hints = true;               // whether what its processes say of their memory counts
     std::optional<FarLimits> far{};  // nothing leaves unless it is given
 
     friend bool operator==(const TieringTarget&, const TieringTarget&) = default;

@@ -1,10 +1,15 @@
 #include "tiering-agent/policy/way_choice.h"
 
+#include <algorithm>
+
 namespace memtide::agent {
 namespace {
 
-constexpr unsigned kTries = 2;                      // of each at the start
-constexpr unsigned kTrialEvery = 32;                // windows
+constexpr unsigned kTries = 2;  // of each at the start
+// Windows from one trial to the next; while what is seen is as before they get twice as many each time.
+constexpr unsigned kFirstTrialIn = 2;
+constexpr unsigned kMostBetweenTrials = 32;
+constexpr double kAsBefore = 2;                     // times as much, or as little
 constexpr double kWeight = 0.5;                     // of the newest
 constexpr double kFewWrites = 0.6;                  // of what is touched: then writes do not tell
 constexpr double kMostlyWrites = 0.75;              // then they do again
@@ -21,15 +26,29 @@ bool WayChoice::is_known() const { return writes_.times >= kTries && accesses_.t
 WayChoice::Way WayChoice::next() const {
     if (mostly_huge_) return Way::kAccesses;
     if (!is_known()) return writes_.times <= accesses_.times ? Way::kWrites : Way::kAccesses;
-    return windows_ % kTrialEvery == 0 ? other(way_) : way_;
+    return to_trial_ == 0 ? other(way_) : way_;
 }
 
 void WayChoice::note(Way way, std::uint64_t touched_pages) {
+    const bool was_trial = is_trial();
+    const Way before = way_;
     Tried& tried = way == Way::kWrites ? writes_ : accesses_;
-    tried.touched += (tried.times == 0 ? 1 : kWeight) * (double(touched_pages) - tried.touched);
+    const auto touched = double(touched_pages);
+    const bool is_news = touched > kAsBefore * tried.touched || kAsBefore * touched < tried.touched;
+    tried.touched += (tried.times == 0 ? 1 : kWeight) * (touched - tried.touched);
     ++tried.times;
-    ++windows_;
     decide();
+    if (was_trial) {
+        between_trials_ = std::min(2 * between_trials_, kMostBetweenTrials);
+        to_trial_ = between_trials_;
+    } else if (to_trial_ > 0) {
+        --to_trial_;
+    }
+    // A program that has read its data in and begins to work, say: what the other sees is other now, too.
+    if (is_news || way_ != before) {
+        between_trials_ = kFirstTrialIn;
+        to_trial_ = std::min(to_trial_, kFirstTrialIn);
+    }
 }
 
 void WayChoice::note_cost(std::chrono::microseconds disturbance) {

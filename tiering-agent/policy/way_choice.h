@@ -43,7 +43,8 @@ class WayChoice {
     double cost_us_ = 0;  // average
     Way way_ = Way::kWrites;
     bool mostly_huge_ = false;
-    unsigned windows_ = 0;
+    unsigned between_trials_ = 2;
+    unsigned to_trial_ = 2;  // windows
 };
 
 }  // namespace memtide::agent

@@ -139,7 +139,8 @@ TEST(HeatMap, AWindowThatTellsOnlyPlacesLeavesTheHeat) {
 TEST(HeatMap, ALookInPiecesIsOneWindow) {
     HeatMap map;
     for (int look = 0; look < 5; ++look)
-        for (std::uint64_t page = 0; page < 512; page += 4) map.observe(kBase + page, std::vector{kHot, kCold});
+        for (std::uint64_t page = 0; page < 512; page += 4)
+            map.observe(kBase + page, std::vector{kHot, kCold});
     EXPECT_EQ(map.at(kBase).windows, 5U);
     EXPECT_EQ(map.at(kBase + 508).windows, 5U);
     EXPECT_EQ(map.at(kBase + 508).heat.lasting(), map.at(kBase).heat.lasting());

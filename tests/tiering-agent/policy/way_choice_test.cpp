@@ -56,6 +56,32 @@ TEST(WayChoice, AProcessThatBeginsToReadIsNoticedByTrials) {
     EXPECT_EQ(choice.way(), Way::kWrites) << "and back";
 }
 
+// What it reads in it writes; then it only reads.
+TEST(WayChoice, WhatWasTrueWhileAProgramBeganIsFoundOutToBeSoNoMore) {
+    WayChoice choice(0.02);
+    watch(choice, 5, 1'000, 1'000);
+    ASSERT_EQ(choice.way(), Way::kWrites);
+    int windows = 0;
+    while (choice.way() == Way::kWrites && windows < 100) {
+        watch(choice, 1, 0, 1'000);
+        ++windows;
+    }
+    EXPECT_LE(windows, 4);
+}
+
+TEST(WayChoice, TheOtherIsTriedTheLessOftenTheLongerAllIsAsItWas) {
+    WayChoice choice(0.02);
+    std::vector<int> trials;
+    for (int i = 0; i < 200; ++i) {
+        if (choice.is_trial()) trials.push_back(i);
+        watch(choice, 1, 1'000, 1'000);
+    }
+    ASSERT_GE(trials.size(), 6U);
+    EXPECT_LE(trials[0], 6);
+    EXPECT_LE(trials[1] - trials[0], 6);
+    EXPECT_EQ(trials.back() - trials[trials.size() - 2], 33);
+}
+
 // On the border it stays as it is.
 TEST(WayChoice, DoesNotGoToAndFro) {
     WayChoice reader(0.02);

@@ -115,12 +115,13 @@ class FarInQemu : public testing::Test {
 // And when what was cold is used all at once, it comes back.
 TEST_F(FarInQemu, TheColdPartLeavesAndTheLoadDoesNotMissItUntilItUsesIt) {
     constexpr unsigned kShift = 145;
-    constexpr std::size_t kBefore = 12;  // looks at it, every 10 s and a little
     const FarRun run = this->run(script(agent(), "512M", 175, fmt::format("--shift {}", kShift)));
-    ASSERT_GT(run.statuses.size(), kBefore + 1);
+    ASSERT_GE(run.statuses.size(), 7U);
     ASSERT_EQ(run.statuses.size(), run.swapped.size());
-    const auto far = far_of(run.statuses[kBefore]);
-    const double swapped = double(run.swapped[kBefore]);
+    // How long a look at it takes depends on what else the machine does.
+    const std::size_t before = run.statuses.size() * 7 / 10;
+    const auto far = far_of(run.statuses[before]);
+    const double swapped = double(run.swapped[before]);
     {
         SCOPED_TRACE(boost::json::serialize(far));
         EXPECT_GT(swapped, 0.7 * double(kCold));

@@ -22,6 +22,7 @@ using Counts = std::array<std::uint64_t, kClasses>;  // pages
 // Pages of one load that is spread evenly differ as chance makes them: this is 1 then, and a great many pages
 // leave little doubt of it.
 constexpr double kEvenDispersion = 1.15;
+constexpr std::uint64_t kMuchFree = 4;  // times the reserve
 // The variance that rounding at random adds to that of the lasting share: a quarter of a step's square at
 // each window, forgotten as the windows are.
 constexpr double kRounding = 4.0 / (PageHeat::kMost * PageHeat::kMost);
@@ -399,8 +400,10 @@ Part plan_part(std::span<const Space> spaces, const Pair& tiers, const ExchangeO
     part.plan.is_even = census.spread.is_even();
     Exchange decided(census, tiers, options);
     decided.make_reserve();
-    // Where nothing tells pages apart yet, the ones to have first would be any.
-    decided.fill(part.plan.is_even && !census.spread.is_well_known());
+    // Where nothing tells pages apart yet, the ones to have first would be any. Where nothing ever will, a
+    // little free memory is not worth it: what comes and goes by itself would be filled and made free again.
+    const bool is_worth_it = census.spread.is_well_known() && tiers.fast_free >= kMuchFree * tiers.reserve;
+    decided.fill(part.plan.is_even && !is_worth_it);
     decided.exchange(part.plan.is_even);
     part.plan.demotions = collect(spaces, census, tiers.fast, census.may_fall, decided.down, log);
     part.plan.promotions = collect(spaces, census, tiers.slow, census.may_rise, decided.up, log);

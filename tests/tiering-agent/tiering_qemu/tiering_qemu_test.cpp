@@ -67,11 +67,10 @@ TEST_F(TieringInQemu, AHotSetThatJumpsIsFollowed) {
         this->run(guest_script(System::kAgent, plan_, agent_, load(80, {"--shift", "35"}), kLimit - 30));
     const auto phases = phase_figures(run);
     ASSERT_EQ(phases.size(), 2U);
-    for (const PhaseFigures& phase : phases) {
-        // Where the next hot set is, some pages came up for being as warm as others.
-        EXPECT_LT(phase.first_hit, 0.6 * phase.oracle);
-        EXPECT_GT(phase.steady_hit, 0.8 * phase.oracle);
-    }
+    EXPECT_LT(phases[0].first_hit, 0.6 * phases[0].oracle);
+    // More than half of the memory is fast: much of the next hot set may be up already, for being as warm as
+    // the rest.
+    for (const PhaseFigures& phase : phases) EXPECT_GT(phase.steady_hit, 0.8 * phase.oracle);
     EXPECT_LT(run_figures(run, 1).failed_moves, 0.05);
 }
 

@@ -9,8 +9,8 @@
 
 #include "common/log/log.h"
 #include "tiering-agent/balance/checked_mover.h"
-#include "tiering-agent/balance/processor_time.h"
 #include "tiering-agent/balance/rivals.h"
+#include "tiering-agent/observe/processor_time.h"
 #include "tiering-agent/observe/zones.h"
 
 namespace memtide::agent {
@@ -230,12 +230,12 @@ bool Balancer::refresh_watches() {
     return true;
 }
 
-// True when there was one: then everything has been refreshed.
 bool Balancer::has_new_config() const {
     const std::lock_guard lock(mutex_);
     return new_config_.has_value();
 }
 
+// True when there was one: then everything has been refreshed.
 bool Balancer::take_new_config() {
     std::optional<NewConfig> taken;
     {
@@ -319,6 +319,9 @@ void Balancer::for_each_due(const std::function<Result<>(Watch&)>& visit) {
 }
 
 void Balancer::begin_window() {
+    // More than can be watched at once take turns. Whose it is stays so to the end of the window, whoever is
+    // lost.
+    turns_ = watches_.empty() ? 1 : (watches_.size() - 1) / parts_.tracker.most_at_once() + 1;
     for_each_due([&](Watch& watch) {
         return watch.refresh(parts_.files, options_.config.targets[watch.target()], steady_clock::now());
     });
@@ -354,9 +357,7 @@ Look Balancer::end_window() {
 
 bool Balancer::is_due(const Watch& watch) const {
     constexpr std::uint64_t kIdleWindows = 4;
-    // More than can be watched at once take turns.
-    const std::uint64_t turns = (watches_.size() - 1) / parts_.tracker.most_at_once() + 1;
-    if ((rounds_ + watch.space()) % turns != 0) return false;
+    if ((rounds_ + watch.space()) % turns_ != 0) return false;
     return !watch.is_idle() || look_at_all_in_ == rounds_ || (rounds_ + watch.space()) % kIdleWindows == 0;
 }
 

@@ -160,6 +160,7 @@ class Balancer {
     std::map<ProcessId, std::uint64_t> space_of_;
     std::uint64_t next_space_ = 1;
     std::uint64_t rounds_ = 0;
+    std::uint64_t turns_ = 1;                   // that those who are watched are divided into
     std::chrono::microseconds disturbance_{0};  // of who was watched, by the window before this one
     std::uint64_t look_at_all_in_ = 0;          // the round in which all are due: what tiers are has changed
     Time refresh_at_{};

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tiering-agent/balance/processor_time.h"
+#include "tiering-agent/observe/processor_time.h"
 
 namespace memtide::agent {
 

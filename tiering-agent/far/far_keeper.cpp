@@ -1,13 +1,13 @@
 #include "tiering-agent/far/far_keeper.h"
 
 #include <algorithm>
-#include <ctime>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "common/log/log.h"
+#include "tiering-agent/observe/processor_time.h"
 
 namespace memtide::agent {
 namespace {
@@ -28,13 +28,6 @@ constexpr double kUsedShare = 0.01;
 
 constexpr std::size_t kUnitsAtOnce = 1'024;
 constexpr std::size_t kCheckedAtOnce = 4'096;
-
-microseconds processor_time() {
-    timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return std::chrono::seconds(time.tv_sec) +
-           std::chrono::duration_cast<microseconds>(std::chrono::nanoseconds(time.tv_nsec));
-}
 
 std::uint64_t pages(Bytes bytes) { return bytes.value >> kPageShift; }
 

@@ -3,7 +3,6 @@
 // moved; what the kernel does for a tracker (page faults, DAMON's thread) is not in it.
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <random>
 #include <string>
@@ -15,6 +14,7 @@
 #include "tests/bench/figure.h"
 #include "tiering-agent/balance/watch.h"
 #include "tiering-agent/observe/processes.h"
+#include "tiering-agent/observe/processor_time.h"
 #include "tiering-agent/policy/exchange.h"
 #include "tiering-agent/policy/pace.h"
 #include "tiering-agent/track/page_looker.h"
@@ -28,13 +28,6 @@ constexpr std::size_t kWatched = std::size_t{2} << 30;
 constexpr double kReported = 16;  // GiB
 constexpr int kRounds = 40;
 constexpr int kWarmUp = 10;
-
-microseconds processor_time() {
-    timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return std::chrono::duration_cast<microseconds>(std::chrono::seconds(time.tv_sec) +
-                                                    std::chrono::nanoseconds(time.tv_nsec));
-}
 
 // A third of the memory is fast; a tenth of it all, at random and always the same, is hot.
 class MadeUpTouches final : public Tracker {

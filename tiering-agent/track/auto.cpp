@@ -110,9 +110,11 @@ class AutoTracker final : public Tracker {
 
 // With glances by DAMON where there is one.
 Result<std::unique_ptr<Tracker>> sample(Files& files, Result<std::unique_ptr<Tracker>>& accesses) {
-    auto sampled = make_sample_tracker(files, nullptr);
-    if (!sampled || !accesses) return sampled;
-    return make_sample_tracker(files, *std::exchange(accesses, {}));
+    const auto events = try_memory_events(files);
+    if (!events) return std::unexpected(events.error());
+    if (!accesses) return make_sample_tracker(files, *events, nullptr);
+    auto glancer = *std::exchange(accesses, fail(ErrorCode::kUnavailable, "it glances for samples"));
+    return make_sample_tracker(files, *events, std::move(glancer));
 }
 
 }  // namespace

@@ -188,12 +188,12 @@ Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, const std::ve
                                            std::move(glancer));
 }
 
-Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, std::unique_ptr<Tracker> glancer) {
+Result<std::vector<MemoryEvent>> try_memory_events(const Files& files) {
     constexpr unsigned kFrequency = 1'000;
-    const auto events = find_memory_events(files, kFrequency);
-    if (!events) return std::unexpected(events.error());
+    auto events = find_memory_events(files, kFrequency);
+    if (!events) return events;
     if (auto works = try_sampling(*events); !works) return std::unexpected(works.error());
-    return make_sample_tracker(files, *events, std::move(glancer));
+    return events;
 }
 
 }  // namespace memtide::agent

@@ -104,12 +104,13 @@ Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files);
 // behind that was killed is taken over.
 Result<std::unique_ptr<Tracker>> make_damon_tracker(Files& files);
 
+// The events with which this processor samples memory accesses, tried on memory of this process. Needs root.
+// kUnavailable where it cannot, as in most guests.
+Result<std::vector<MemoryEvent>> try_memory_events(const Files& files);
+
 // Which pages were read or written, by samples of loads and stores that the processor takes (PEBS, IBS;
 // tiering-agent/track/memory_events.h): page by page, at no cost for memory that is not touched. `glancer`,
-// which may be null, lends its sentinel. Needs root and a processor that can: kUnavailable in most guests.
-// What the processor says is tried on memory of this process first.
-Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, std::unique_ptr<Tracker> glancer);
-// As that, of these events, and without trying them.
+// which may be null, lends its sentinel.
 Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, const std::vector<MemoryEvent>& events,
                                                      std::unique_ptr<Tracker> glancer);
 

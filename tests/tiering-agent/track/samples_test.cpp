@@ -190,8 +190,10 @@ TEST(Samples, TellWhichPagesOfWhomWereTouchedInTheWindow) {
 
 TEST(Samples, OfThisMachineAreFoundOutByTrying) {
     Files files;
-    const auto tracker = make_sample_tracker(files, nullptr);
-    if (!tracker) GTEST_SKIP() << tracker.error().message;
+    const auto events = try_memory_events(files);
+    if (!events) GTEST_SKIP() << events.error().message;
+    const auto tracker = make_sample_tracker(files, *events, nullptr);
+    ASSERT_TRUE(tracker) << tracker.error().message;
     EXPECT_THAT((*tracker)->sees(), HasSubstr("samples"));
 }
 

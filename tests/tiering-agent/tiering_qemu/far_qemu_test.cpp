@@ -1,5 +1,6 @@
 // The far tier on a real kernel: a QEMU guest with swap on zram. The load checks its own data: every page has
 // to come back as it was, with each update that was made.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -34,6 +35,7 @@ struct FarRun {
     LoadRun load;
     std::vector<boost::json::value> statuses;
     std::vector<std::uint64_t> swapped;  // bytes
+    std::vector<long> lives;             // of agents that were killed: KiB that went to swap in each
 };
 
 class FarInQemu : public testing::Test {
@@ -87,6 +89,7 @@ class FarInQemu : public testing::Test {
             rest.remove_prefix(std::min(rest.size(), line.size() + 1));
             constexpr std::string_view kStatus = "STATUS ";
             constexpr std::string_view kSwapped = "SWAPPED ";
+            constexpr std::string_view kKilled = "KILLED ";
             if (line.starts_with(kStatus)) {
                 boost::system::error_code bad;
                 auto status = boost::json::parse(line.substr(kStatus.size()), bad);
@@ -94,6 +97,9 @@ class FarInQemu : public testing::Test {
             } else if (line.starts_with(kSwapped)) {
                 result.swapped.push_back(
                     std::strtoull(std::string(line.substr(kSwapped.size())).c_str(), nullptr, 10) << 10);
+            } else if (line.starts_with(kKilled)) {
+                result.lives.push_back(
+                    std::strtol(std::string(line.substr(kKilled.size())).c_str(), nullptr, 10));
             } else {
                 lines += std::string(line) + "\n";
             }
@@ -141,15 +147,23 @@ TEST_F(FarInQemu, TheColdPartLeavesAndTheLoadDoesNotMissItUntilItUsesIt) {
     EXPECT_GT(after.at("came_back").to_number<double>(), double(32 << 20)) << boost::json::serialize(after);
 }
 
+// How long it takes until pages count as cold depends on what else the machine does: each life lasts until
+// some have been sent, and ends at a random moment while more are, or after a while.
 TEST_F(FarInQemu, KilledAgainAndAgainItLosesNothingAndSendsOn) {
     const std::string killer = fmt::format(
+        "swapped() {{ awk '/^SwapTotal/ {{t=$2}} /^SwapFree/ {{f=$2}} END {{print t-f}}' /proc/meminfo; }}\n"
         "( while :; do {} --config {} >/run/agent.log 2>&1 & agent=$!\n"
-        "d=$(od -An -N1 -tu1 /dev/urandom); sleep $((15 + d % 20)).$((d % 10))\n"
-        "kill -9 $agent; wait $agent; echo k >>/run/kills; done ) 2>/dev/null &\nagent=$!",
+        "before=$(swapped); for i in $(seq 120); do sleep 0.5; [ $(swapped) -gt $((before + 1024)) ] && "
+        "break; "
+        "done\n"
+        "d=$(od -An -N1 -tu1 /dev/urandom); sleep $((d % 4)).$((d % 10))\n"
+        "kill -9 $agent; wait $agent; echo \"KILLED $(($(swapped) - before))\"; done ) 2>/dev/null &\n"
+        "agent=$!",
         MEMTIDE_AGENT, MEMTIDE_FAR_CONFIG);
-    const FarRun run = this->run(script(killer, "512M", 110, ""));
-    ASSERT_FALSE(run.swapped.empty());
-    EXPECT_GT(run.swapped.back(), 2ULL << 20) << "it lived long enough to send something";
+    const FarRun run = this->run(script(killer, "512M", 130, ""));
+    const auto senders = std::ranges::count_if(run.lives, [](long sent) { return sent > 0; });
+    EXPECT_GE(senders, 2) << run.lives.size()
+                          << " lives: it is killed while it sends, and goes on in the next";
 }
 
 TEST_F(FarInQemu, FullSwapIsNoHarmAndATenthOfItStaysFree) {

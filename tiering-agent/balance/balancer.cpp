@@ -337,8 +337,12 @@ void Balancer::begin_window() {
         // Before the first look it is as large as all of them.
         const std::uint64_t own = watch.present_pages();
         const double share = own == 0 ? 1 : double(own) / double(present_pages);
-        return watch.begin(parts_.tracker, pace_.window(),
-                           std::chrono::duration_cast<microseconds>(budget * share), disturbance);
+        WindowWish wish{.length = pace_.window(),
+                        .budget = std::chrono::duration_cast<microseconds>(budget * share),
+                        .disturbance = disturbance};
+        if (fast_pages_ > 0)
+            wish.most_pages = static_cast<std::uint64_t>(double(Pace::wanted_pages(fast_pages_)) * share);
+        return watch.begin(parts_.tracker, wish);
     });
 }
 

@@ -26,7 +26,8 @@ bool Lookout::is_time(Sentinel& sentinel, const std::vector<const Watch*>& watch
     std::erase_if(largest, [&](const Watch* watch) {
         const auto budget = std::chrono::duration_cast<std::chrono::microseconds>(
             how.budget * (double(watch->present_pages()) / std::max(pages, 1.0)));
-        return !sentinel.glance(watch->process().pid, watch->wish(how.window, budget));
+        return !sentinel.glance(watch->process().pid,
+                                watch->with_shape({.length = how.window, .budget = budget}));
     });
     if (largest.empty()) return false;
     how.sleep(sentinel.glance_duration());

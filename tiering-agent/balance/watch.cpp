@@ -86,19 +86,14 @@ std::chrono::microseconds Watch::disturbance(const Files& files) {
     return std::chrono::duration_cast<std::chrono::microseconds>(faults * touch_cost_);
 }
 
-Result<> Watch::begin(Tracker& tracker, std::chrono::milliseconds length, std::chrono::microseconds budget,
-                      std::chrono::microseconds disturbance) const {
-    WindowWish wish = this->wish(length, budget);
-    wish.disturbance = disturbance;
-    return tracker.begin(process_.pid, wish);
+Result<> Watch::begin(Tracker& tracker, const WindowWish& wish) const {
+    return tracker.begin(process_.pid, with_shape(wish));
 }
 
-WindowWish Watch::wish(std::chrono::milliseconds length, std::chrono::microseconds budget) const {
-    return {.length = length,
-            .area_pages = area_pages_of(vmas_),
-            .mostly_huge = huge_pages_ > present_pages() / 2,
-            .budget = budget,
-            .disturbance = {}};
+WindowWish Watch::with_shape(WindowWish wish) const {
+    wish.area_pages = area_pages_of(vmas_);
+    wish.mostly_huge = huge_pages_ > present_pages() / 2;
+    return wish;
 }
 
 std::uint64_t Watch::present_pages() const {

@@ -34,10 +34,10 @@ class Watch {
     Result<> refresh(const Files& files, const TieringTarget& target, Time now);
     // What the last window has cost the process: asked once for each, before the next begins.
     std::chrono::microseconds disturbance(const Files& files);
-    // Begins a window that is `length` long. `budget` as WindowWish has it.
-    Result<> begin(Tracker& tracker, std::chrono::milliseconds length, std::chrono::microseconds budget,
-                   std::chrono::microseconds disturbance) const;
-    [[nodiscard]] WindowWish wish(std::chrono::milliseconds length, std::chrono::microseconds budget) const;
+    // Begins a window.
+    Result<> begin(Tracker& tracker, const WindowWish& wish) const;
+    // What depends on the process itself filled in.
+    [[nodiscard]] WindowWish with_shape(WindowWish wish) const;
     // Ends a window: what was touched goes into the heat, and what is not there any more leaves it.
     Result<Look> look(Tracker& tracker, const TierOfNode& tiers, Time now);
 

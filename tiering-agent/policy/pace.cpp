@@ -26,6 +26,10 @@ constexpr double kMoving = 0.001;
 
 }  // namespace
 
+std::uint64_t Pace::wanted_pages(std::uint64_t fast_pages) {
+    return static_cast<std::uint64_t>(kWanted * double(fast_pages));
+}
+
 Pace::Pace(const Options& options)
     : options_(options), window_(std::clamp(kFirstWindow, options.shortest_window, options.longest_window)) {}
 

@@ -48,6 +48,8 @@ class Pace {
     void set_options(const Options& options) { options_ = options; }
 
     [[nodiscard]] milliseconds window() const { return window_; }
+    // How many pages a window should see touched, where the faster tier has so many.
+    [[nodiscard]] static std::uint64_t wanted_pages(std::uint64_t fast_pages);
     [[nodiscard]] milliseconds rest() const { return rest_; }
     // Things move or have moved in the last few rounds, or more is touched in the slower tier than used to
     // be.

@@ -24,7 +24,7 @@ WayChoice::Way other(WayChoice::Way way) {
 bool WayChoice::is_known() const { return writes_.times >= kTries && accesses_.times >= kTries; }
 
 WayChoice::Way WayChoice::next() const {
-    if (mostly_huge_) return Way::kAccesses;
+    if (only_accesses_) return Way::kAccesses;
     if (!is_known()) return writes_.times <= accesses_.times ? Way::kWrites : Way::kAccesses;
     return to_trial_ == 0 ? other(way_) : way_;
 }

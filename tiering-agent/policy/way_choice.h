@@ -24,10 +24,11 @@ class WayChoice {
     void note(Way way, std::uint64_t touched_pages);
     // What a window of the first way cost the process in the end.
     void note_cost(std::chrono::microseconds disturbance);
-    // Huge pages are few: the second way sees each of them, and can look often.
-    void set_mostly_huge(bool huge) { mostly_huge_ = huge; }
+    // Of huge pages, which are few, the second way sees each, and can look often; writes tell of them only
+    // where it is known which came first.
+    void set_only_accesses(bool only) { only_accesses_ = only; }
     // The way that was chosen so far.
-    [[nodiscard]] Way way() const { return mostly_huge_ ? Way::kAccesses : way_; }
+    [[nodiscard]] Way way() const { return only_accesses_ ? Way::kAccesses : way_; }
 
   private:
     struct Tried {
@@ -42,7 +43,7 @@ class WayChoice {
     Tried accesses_;
     double cost_us_ = 0;  // average
     Way way_ = Way::kWrites;
-    bool mostly_huge_ = false;
+    bool only_accesses_ = false;
     unsigned between_trials_ = 2;
     unsigned to_trial_ = 2;  // windows
 };

@@ -43,7 +43,7 @@ class AutoTracker final : public Tracker {
         }
         Choice& choice = choices_.try_emplace(pid, Choice{.way = WayChoice(slowdown_)}).first->second;
         choice.round = round_;
-        choice.way.set_mostly_huge(wish.mostly_huge);
+        choice.way.set_only_accesses(wish.mostly_huge && !writes_->ranks_huge_pages());
         if (choice.looked && choice.now == Way::kWrites) choice.way.note_cost(wish.disturbance);
         choice.now = choice.way.next();
         choice.is_trial = choice.way.is_trial();
@@ -69,7 +69,7 @@ class AutoTracker final : public Tracker {
                         .look(pid, ranges, tiers, choice.is_trial ? only_places(visit) : visit);
         if (!look) return look;
         choice.looked = true;
-        choice.way.note(choice.now, look->touched_pages);
+        choice.way.note(choice.now, look->all_touched_pages.value_or(look->touched_pages));
         if (choice.way.way() != before)
             log::info("a process is watched in another way",
                       {{"pid", pid},

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ struct Look {
     std::uint64_t present_pages = 0;
     std::uint64_t touched_pages = 0;       // in a window, on the average of the windows that it ends
     std::uint64_t touched_slow_pages = 0;  // of these, not in tier 0
+    // The same, were every touch of a window counted, where a tracker knows the first ones (most_pages).
+    std::optional<std::uint64_t> all_touched_pages{};
     // What each page costs its process that it touches until the next window begins, as measured on this
     // machine.
     std::chrono::nanoseconds touch_cost{};
@@ -36,8 +39,10 @@ struct Look {
 // What a window is to be like for one process.
 struct WindowWish {
     std::chrono::milliseconds length{};
-    std::uint64_t area_pages = 0;             // what its mappings span, without the largest holes
-    bool mostly_huge = false;                 // huge pages have most of its memory
+    std::uint64_t area_pages = 0;  // what its mappings span, without the largest holes
+    bool mostly_huge = false;      // huge pages have most of its memory
+    // More than this need not be seen touched: where the order of touches is known, the first ones count.
+    std::uint64_t most_pages = std::numeric_limits<std::uint64_t>::max();
     std::chrono::microseconds budget{};       // processor time that looking at this process may take at most
     std::chrono::microseconds disturbance{};  // that the window before was for the process
 };
@@ -73,6 +78,8 @@ class Tracker {
     virtual std::chrono::microseconds take_kernel_time() { return {}; }
     // Null: it has none.
     [[nodiscard]] virtual Sentinel* sentinel() { return nullptr; }
+    // Whether it knows which of a process's huge pages were touched first in a window.
+    [[nodiscard]] virtual bool ranks_huge_pages() const { return false; }
     // Whether a window begins and ends for all pages alike however long a look takes.
     [[nodiscard]] virtual bool is_sharp() const { return false; }
     // Memory has come or gone.
@@ -92,8 +99,9 @@ class Tracker {
 };
 
 // Which pages were written to, by the kernel's soft-dirty bits (Documentation/admin-guide/mm/soft-dirty.rst).
-// Each first write to a page in a window costs the process a page fault of about 1 us. Needs root, and
-// CONFIG_MEM_SOFT_DIRTY: kUnavailable where the kernel has none.
+// Each first write to a page in a window costs the process a page fault of about 1 us. Of huge pages, all of
+// which may be written to within a millisecond, the order of these faults is looked at (FirstTouches), where
+// there are perf events. Needs root, and CONFIG_MEM_SOFT_DIRTY: kUnavailable where the kernel has none.
 Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files);
 
 // Which pages were read or written, by the kernel's data access monitor

@@ -106,10 +106,10 @@ TEST(WayChoice, FaultsThatAreTooDearAreNotAskedFor) {
 TEST(WayChoice, HugePagesAreWatchedByAccesses) {
     WayChoice choice(0.02);
     watch(choice, 20, 1'000, 1'000);
-    choice.set_mostly_huge(true);
+    choice.set_only_accesses(true);
     EXPECT_EQ(choice.next(), Way::kAccesses);
     EXPECT_FALSE(choice.is_trial());
-    choice.set_mostly_huge(false);
+    choice.set_only_accesses(false);
     EXPECT_EQ(choice.way(), Way::kWrites);
 }
 

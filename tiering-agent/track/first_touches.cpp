@@ -1,0 +1,137 @@
+#include "tiering-agent/track/first_touches.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tiering-agent/policy/heat_map.h"
+
+namespace memtide::agent {
+namespace {
+
+// Of each processor. When it is full the kernel drops what comes later, which is what matters least.
+constexpr std::size_t kTouchRingBytes = 256 << 10;
+
+perf_event_attr page_faults() {
+    perf_event_attr attributes{};
+    attributes.type = PERF_TYPE_SOFTWARE;
+    attributes.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+    attributes.sample_period = 1;
+    attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR;
+    attributes.use_clockid = 1;
+    attributes.clockid = CLOCK_MONOTONIC;  // std::chrono::steady_clock's
+    attributes.disabled = 1;
+    return attributes;
+}
+
+struct FaultRecord {
+    int pid = 0;
+    int thread = 0;
+    std::uint64_t time = 0;  // ns
+    std::uint64_t address = 0;
+};
+
+std::optional<FaultRecord> decode_fault(std::uint32_t type, std::span<const std::byte> body) {
+    FaultRecord record;
+    if (type != PERF_RECORD_SAMPLE || body.size() < sizeof record) return std::nullopt;
+    std::memcpy(&record, body.data(), sizeof record);
+    return record;
+}
+
+bool contains(std::span<const VirtualRange> ranges, std::uint64_t address) {
+    const auto behind = std::ranges::upper_bound(ranges, address, {}, &VirtualRange::begin);
+    return behind != ranges.begin() && address < std::prev(behind)->end;
+}
+
+}  // namespace
+
+Result<std::vector<PerfRing>> FirstTouches::open_rings() {
+    std::vector<PerfRing> rings;
+    for (long processor = 0; processor < ::sysconf(_SC_NPROCESSORS_CONF); ++processor) {
+        auto ring = PerfRing::open(page_faults(), {.thread = -1, .processor = static_cast<int>(processor)},
+                                   kTouchRingBytes);
+        // One that is offline has none.
+        if (!ring && ring.error().code != ErrorCode::kNotFound) return std::unexpected(ring.error());
+        if (ring) rings.push_back(*std::move(ring));
+    }
+    return rings;
+}
+
+// Own pages that are touched for the first time tell whether their addresses come.
+Result<FirstTouches> FirstTouches::open() {
+    auto rings = open_rings();
+    if (!rings) return std::unexpected(rings.error());
+    FirstTouches touches(*std::move(rings));
+    constexpr std::size_t kPages = 8;
+    constexpr std::size_t kSize = kPages << kPageShift;
+    void* const mapped = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return fail_errno("map", "some pages", errno);
+    ::madvise(mapped, kSize, MADV_NOHUGEPAGE);
+    touches.begin(::getpid());
+    for (std::size_t i = 0; i < kPages; ++i) static_cast<volatile char*>(mapped)[i << kPageShift] = 1;
+    const auto address = reinterpret_cast<std::uint64_t>(mapped);
+    const std::array own{VirtualRange{address, address + kSize}};
+    const Early early = touches.end(::getpid(), own, UINT64_MAX);
+    ::munmap(mapped, kSize);
+    const std::uint64_t first = address >> kPageShift;
+    for (std::size_t i = 0; i < kPages; ++i)
+        if (!early.pages.contains(first + i))
+            return fail(ErrorCode::kUnavailable,
+                        "this kernel's page fault events do not tell their addresses");
+    return touches;
+}
+
+void FirstTouches::begin(int pid) {
+    if (!std::exchange(is_on_, true)) {
+        windows_.clear();
+        for (PerfRing& ring : rings_) {
+            ring.drain([](std::uint32_t, std::span<const std::byte>) {});  // of a window that was not ended
+            ring.enable();
+        }
+    }
+    windows_[pid] = {.begun = Clock::now().time_since_epoch()};
+}
+
+void FirstTouches::collect() {
+    for (const PerfRing& ring : rings_) ring.disable();
+    for (PerfRing& ring : rings_)
+        ring.drain([&](std::uint32_t type, std::span<const std::byte> body) {
+            const auto fault = decode_fault(type, body);
+            if (!fault) return;
+            const auto found = windows_.find(fault->pid);
+            if (found == windows_.end()) return;
+            const std::chrono::nanoseconds at(static_cast<std::int64_t>(fault->time));
+            if (at >= found->second.begun)
+                found->second.touches.push_back({.at = at, .page = fault->address >> kPageShift});
+        });
+}
+
+FirstTouches::Early FirstTouches::end(int pid, std::span<const VirtualRange> ranges,
+                                      std::uint64_t most_pages) {
+    if (std::exchange(is_on_, false)) collect();
+    Early early;
+    const auto found = windows_.find(pid);
+    if (found == windows_.end()) return early;
+    auto& touches = found->second.touches;
+    std::ranges::stable_sort(touches, {}, &Touch::at);
+    for (const Touch& touch : touches) {
+        if (!contains(ranges, touch.page << kPageShift)) continue;
+        const std::uint64_t group = touch.page / kPagesPerHuge;
+        if (!early.groups.contains(group)) {
+            if (!early.groups.empty() && (early.groups.size() + 1) * kPagesPerHuge > most_pages) break;
+            early.groups.insert(group);
+        }
+        early.pages.insert(touch.page);
+    }
+    windows_.erase(found);
+    return early;
+}
+
+}  // namespace memtide::agent

@@ -43,7 +43,7 @@ Balancer::Balancer(const Parts& parts, BalanceOptions options)
         status_.targets.push_back({.name = target.name});
     if (parts_.far == nullptr) return;
     FarKeeper::Options far;
-    far.sees_reads = parts_.tracker.sees().find("reads") != std::string_view::npos;
+    far.sees_reads = parts_.tracker.sees_reads();
     far.processor_share = options_.pace.processor_share_changing;
     far.interval = options_.far_every;
     far_.emplace(*parts_.far, parts_.files, far);

@@ -101,6 +101,10 @@ void HeatMap::observe_unit(PageHeat& heat, unsigned touched, unsigned windows, u
     }
 }
 
+void HeatMap::restart() {
+    for (auto& [number, group] : groups_) group.windows = 0;
+}
+
 void HeatMap::forget(std::uint64_t first, std::uint64_t end) {
     auto group = groups_.lower_bound(first / kPagesPerHuge);
     while (group != groups_.end() && group->first * kPagesPerHuge < end) {

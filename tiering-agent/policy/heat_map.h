@@ -48,6 +48,8 @@ class HeatMap {
     // A window has passed over these pages, which begin at `page`. Pages of one call are 512 at most in each
     // aligned group of 512; what is seen of a group replaces what was known of where it lies.
     void observe(std::uint64_t page, std::span<const PageSeen> seen);
+    // What windows have shown so far counts no more: the next ones decide anew.
+    void restart();
     // They are in no window: unmapped, excluded or not to be looked at.
     void forget(std::uint64_t first, std::uint64_t end);
     // A move has put the unit that begins there into that tier.

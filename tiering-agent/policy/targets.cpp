@@ -97,6 +97,8 @@ std::string_view to_string(TrackerChoice choice) {
             return "soft-dirty";
         case TrackerChoice::kSamples:
             return "samples";
+        case TrackerChoice::kHintFaults:
+            return "hint-faults";
     }
     return "?";
 }

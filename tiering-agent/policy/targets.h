@@ -109,12 +109,14 @@ struct TieringTarget {
 
 // How touches of pages are seen.
 enum class TrackerChoice {
-    kAuto,       // all ways that work here, the fitting one for each process
-    kDamon,      // the kernel's data access monitor
-    kSoftDirty,  // soft-dirty bits
-    kSamples,    // samples that the processor takes
+    kAuto,        // all ways that work here, the fitting one for each process
+    kDamon,       // the kernel's data access monitor
+    kSoftDirty,   // soft-dirty bits
+    kSamples,     // samples that the processor takes
+    kHintFaults,  // page faults of the kernel's NUMA balancing
 };
-std::string_view to_string(TrackerChoice choice);  // "auto", "damon", "soft-dirty", "samples"
+// "auto", "damon", "soft-dirty", "samples", "hint-faults"
+std::string_view to_string(TrackerChoice choice);
 
 struct TieringConfig {
     TieringMode mode = TieringMode::kOff;

@@ -378,8 +378,9 @@ TieringConfig read_tiering(const YamlValue& tiering, const UserLookup& users) {
     const YamlMap map = tiering.map();
     if (const auto mode = map.get("mode")) config.mode = read_mode(*mode);
     if (const auto tracker = map.get("tracker"))
-        config.tracker = choose(*tracker, std::array{TrackerChoice::kAuto, TrackerChoice::kDamon,
-                                                     TrackerChoice::kSoftDirty, TrackerChoice::kSamples});
+        config.tracker = choose(
+            *tracker, std::array{TrackerChoice::kAuto, TrackerChoice::kDamon, TrackerChoice::kSoftDirty,
+                                 TrackerChoice::kSamples, TrackerChoice::kHintFaults});
     read_time_share(map, "processor_share", config.processor_share);
     read_time_share(map, "processor_share_changing", config.processor_share_changing);
     read_time_share(map, "slowdown", config.slowdown);

@@ -30,7 +30,7 @@ WayChoice::Way WayChoice::next() const {
 }
 
 void WayChoice::note(Way way, std::uint64_t touched_pages) {
-    const bool was_trial = is_trial();
+    const bool was_trial = is_known() && is_trial();
     const Way before = way_;
     Tried& tried = way == Way::kWrites ? writes_ : accesses_;
     const auto touched = double(touched_pages);

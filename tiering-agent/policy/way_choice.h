@@ -19,7 +19,7 @@ class WayChoice {
     // For the next window.
     [[nodiscard]] Way next() const;
     // Whether that is only to know what the other way would see.
-    [[nodiscard]] bool is_trial() const { return is_known() && next() != way(); }
+    [[nodiscard]] bool is_trial() const { return next() != way(); }
     // Pages that a window saw touched.
     void note(Way way, std::uint64_t touched_pages);
     // What a window of the first way cost the process in the end.

@@ -64,18 +64,18 @@ class AutoTracker final : public Tracker {
         const auto found = choices_.find(pid);
         if (found == choices_.end()) return fail(ErrorCode::kNotFound, "no window was begun");
         Choice& choice = found->second;
-        const Way before = choice.way.way();
         auto look = (choice.now == Way::kWrites ? *writes_ : *accesses_)
                         .look(pid, ranges, tiers, choice.is_trial ? only_places(visit) : visit);
         if (!look) return look;
         choice.looked = true;
         choice.way.note(choice.now, look->all_touched_pages.value_or(look->touched_pages));
-        if (choice.way.way() != before)
-            log::info("a process is watched in another way",
-                      {{"pid", pid},
-                       {"by", choice.way.way() == Way::kWrites ? writes_->name() : accesses_->name()}});
         // What another way sees of it is no news.
         if (choice.is_trial) look = Look{.touch_cost = look->touch_cost};
+        look->begins_anew = choice.way.way() != std::exchange(choice.told, choice.way.way());
+        if (look->begins_anew)
+            log::info(
+                "a process is watched in another way",
+                {{"pid", pid}, {"by", choice.told == Way::kWrites ? writes_->name() : accesses_->name()}});
         return look;
     }
 
@@ -83,7 +83,8 @@ class AutoTracker final : public Tracker {
     static constexpr std::uint64_t kRoundsKept = 64;
     struct Choice {
         WayChoice way;
-        Way now = Way::kWrites;
+        Way now = Way::kWrites;   // of the window
+        Way told = Way::kWrites;  // chosen at the last look
         bool is_trial = false;
         bool looked = false;      // at all
         std::uint64_t round = 0;  // of the last window
@@ -126,6 +127,7 @@ std::unique_ptr<Tracker> make_auto_tracker(std::unique_ptr<Tracker> writes, std:
 
 Result<std::unique_ptr<Tracker>> make_tracker(Files& files, const TieringConfig& config) {
     if (config.tracker == TrackerChoice::kSoftDirty) return make_soft_dirty_tracker(files);
+    if (config.tracker == TrackerChoice::kHintFaults) return make_hint_fault_tracker(files);
     auto accesses = make_damon_tracker(files);
     if (config.tracker == TrackerChoice::kDamon) return accesses;
     // Samples tell of single pages and of reads: where there are any, nothing else is needed.

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tiering-agent/policy/heat_map.h"
+#include "tiering-agent/track/memory_events.h"
 
 namespace memtide::agent {
 namespace {
@@ -20,14 +21,10 @@ namespace {
 constexpr std::size_t kTouchRingBytes = 256 << 10;
 
 perf_event_attr page_faults() {
-    perf_event_attr attributes{};
-    attributes.type = PERF_TYPE_SOFTWARE;
-    attributes.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
-    attributes.sample_period = 1;
+    perf_event_attr attributes = page_fault_event().attributes;
     attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR;
     attributes.use_clockid = 1;
     attributes.clockid = CLOCK_MONOTONIC;  // std::chrono::steady_clock's
-    attributes.disabled = 1;
     return attributes;
 }
 

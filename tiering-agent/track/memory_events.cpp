@@ -167,6 +167,16 @@ Result<> apply_terms(std::string_view terms, const std::map<std::string, TermFor
     return done;
 }
 
+MemoryEvent page_fault_event() {
+    MemoryEvent faults{.name = "page faults"};
+    faults.attributes.type = PERF_TYPE_SOFTWARE;
+    faults.attributes.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+    faults.attributes.sample_period = 1;
+    faults.attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_ADDR;
+    faults.attributes.disabled = 1;
+    return faults;
+}
+
 Result<std::vector<MemoryEvent>> find_memory_events(const Files& files, unsigned frequency) {
     auto pebs = find_pebs(files, frequency);
     if (pebs || pebs.error().code == ErrorCode::kProtocol) return pebs;

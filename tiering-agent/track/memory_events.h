@@ -34,6 +34,9 @@ struct TermFormat {
 Result<> apply_terms(std::string_view terms, const std::map<std::string, TermFormat, std::less<>>& formats,
                      perf_event_attr& attributes);
 
+// No processor's: each page fault that needs no disk, of which the record is the same.
+MemoryEvent page_fault_event();
+
 // What this processor has, to be sampled so many times a second on each of its threads (Hz), for user space.
 // kUnavailable when that is nothing, as in guests.
 Result<std::vector<MemoryEvent>> find_memory_events(const Files& files, unsigned frequency);

@@ -188,6 +188,16 @@ Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, const std::ve
                                            std::move(glancer));
 }
 
+Result<std::unique_ptr<Tracker>> make_hint_fault_tracker(Files& files) {
+    const auto balancing = files.read("proc/sys/kernel/numa_balancing");
+    if (!balancing) return fail(ErrorCode::kUnavailable, "this kernel has no NUMA balancing");
+    if (*balancing == "0")
+        return fail(
+            ErrorCode::kUnavailable,
+            "the kernel's NUMA balancing is off: there are no hint faults (sysctl kernel.numa_balancing)");
+    return make_sample_tracker(files, {page_fault_event()}, nullptr);
+}
+
 Result<std::vector<MemoryEvent>> try_memory_events(const Files& files) {
     constexpr unsigned kFrequency = 1'000;
     auto events = find_memory_events(files, kFrequency);

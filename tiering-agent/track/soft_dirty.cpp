@@ -24,6 +24,7 @@ class SoftDirtyTracker final : public Tracker {
 
     [[nodiscard]] std::string_view name() const override { return "soft-dirty"; }
     [[nodiscard]] std::string_view sees() const override { return "writes"; }
+    [[nodiscard]] bool sees_reads() const override { return false; }
     [[nodiscard]] bool ranks_huge_pages() const override { return first_.has_value(); }
     Result<> refresh() override { return looker_.refresh(); }
 

@@ -31,6 +31,8 @@ struct Look {
     std::uint64_t touched_slow_pages = 0;  // of these, not in tier 0
     // The same, were every touch of a window counted, where a tracker knows the first ones (most_pages).
     std::optional<std::uint64_t> all_touched_pages{};
+    // From the next look on it is seen in another way: what was seen so far is no measure for it.
+    bool begins_anew = false;
     // What each page costs its process that it touches until the next window begins, as measured on this
     // machine.
     std::chrono::nanoseconds touch_cost{};
@@ -73,6 +75,7 @@ class Tracker {
     virtual ~Tracker() = default;
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual std::string_view sees() const = 0;  // "writes", "reads and writes"
+    [[nodiscard]] virtual bool sees_reads() const { return true; }
 
     // Of the kernel's threads, for this tracker, since the last call.
     virtual std::chrono::microseconds take_kernel_time() { return {}; }
@@ -121,6 +124,14 @@ Result<std::vector<MemoryEvent>> try_memory_events(const Files& files);
 // which may be null, lends its sentinel.
 Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, const std::vector<MemoryEvent>& events,
                                                      std::unique_ptr<Tracker> glancer);
+
+// Which pages were touched, as far as the kernel's NUMA balancing asks
+// (Documentation/admin-guide/sysctl/kernel.rst, numa_balancing): it takes away the access to some memory of a
+// process now and then, in mode 2 to such in slower tiers only, and each page that is touched then is a page
+// fault, of which perf's software event has the address. Costs nothing beside what the kernel does anyway;
+// where it has not asked nothing is seen. For watching (mode `observe`) a machine that the kernel tiers.
+// kUnavailable while it does not balance. Needs root and perf events.
+Result<std::unique_ptr<Tracker>> make_hint_fault_tracker(Files& files);
 
 // Soft-dirty bits for processes of which writes tell enough and are not too dear, the other for the rest.
 // `slowdown` as of TieringConfig.

@@ -19,6 +19,7 @@ class FakeTree {
     void link(const std::string& path, const std::string& target) const;
     void remove(const std::string& path) const;  // a file, or a folder with all that is in it
     [[nodiscard]] const Files& files() const { return files_; }
+    [[nodiscard]] Files& files() { return files_; }
 
     struct Node {
         int number = 0;

@@ -85,6 +85,17 @@ TEST(HeatMap, AHugePageIsOneUnitAndItsPartsAreAsWarmWhenItIsSplit) {
     EXPECT_EQ(units_of(map).size(), 1U);
 }
 
+TEST(HeatMap, BegunAnewTheNextWindowsDecide) {
+    HeatMap map;
+    for (int window = 0; window < 40; ++window) map.observe(kBase, std::vector(512, kHot));
+    map.restart();
+    EXPECT_EQ(units_of(map)[7].windows, 0U);
+    EXPECT_EQ(units_of(map)[7].heat.tier(), kHot.tier);
+    map.observe(kBase, std::vector(512, kCold));
+    EXPECT_EQ(units_of(map)[7].windows, 1U);
+    EXPECT_EQ(units_of(map)[7].heat.lasting(), 0U);
+}
+
 TEST(HeatMap, APageThatWentAwayAndCameBackIsANewOne) {
     HeatMap map;
     for (int window = 0; window < 40; ++window) map.observe(kBase, std::vector(8, kHot));

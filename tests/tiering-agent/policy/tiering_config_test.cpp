@@ -46,9 +46,10 @@ TEST(TieringConfig, TheWayOfLookingCanBeChosen) {
     EXPECT_EQ(read("tiering: {}\n")->tracker, TrackerChoice::kAuto);
     EXPECT_EQ(read("tiering: {tracker: damon}\n")->tracker, TrackerChoice::kDamon);
     EXPECT_EQ(read("tiering: {tracker: soft-dirty}\n")->tracker, TrackerChoice::kSoftDirty);
+    EXPECT_EQ(read("tiering: {tracker: hint-faults}\n")->tracker, TrackerChoice::kHintFaults);
     const auto mistake = read("tiering: {tracker: pebs}\n");
     ASSERT_FALSE(mistake);
-    EXPECT_THAT(mistake.error().message, testing::HasSubstr("auto, damon, samples, soft-dirty"));
+    EXPECT_THAT(mistake.error().message, testing::HasSubstr("auto, damon, hint-faults, samples, soft-dirty"));
 }
 
 TEST(TieringConfig, ModeOfATargetIsNoMoreThanThatOfTheWhole) {

@@ -21,7 +21,8 @@ TEST(WayChoice, BothAreTriedFirst) {
     WayChoice choice(0.02);
     int writes = 0;
     for (int i = 0; i < 4; ++i) {
-        EXPECT_FALSE(choice.is_trial()) << "until one is chosen, both tell";
+        EXPECT_EQ(choice.is_trial(), choice.next() != Way::kWrites)
+            << "what each sees is no measure for the other";
         writes += choice.next() == Way::kWrites ? 1 : 0;
         choice.note(choice.next(), 100);
     }

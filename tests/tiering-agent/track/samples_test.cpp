@@ -101,14 +101,18 @@ TEST_F(MemoryEvents, WithoutAnyItIsSaid) {
     EXPECT_THAT(mistake.error().message, HasSubstr("event=many"));
 }
 
+TEST(HintFaults, AreThereOnlyWhereTheKernelBalances) {
+    FakeTree tree;
+    EXPECT_EQ(make_hint_fault_tracker(tree.files()).error().code, ErrorCode::kUnavailable);
+    tree.put("proc/sys/kernel/numa_balancing", "0\n");
+    const auto off = make_hint_fault_tracker(tree.files());
+    EXPECT_EQ(off.error().code, ErrorCode::kUnavailable);
+    EXPECT_THAT(off.error().message, HasSubstr("kernel.numa_balancing"));
+}
+
 TEST(Samples, TellWhichPagesOfWhomWereTouchedInTheWindow) {
     Files files;
-    MemoryEvent faults{.name = "page-faults"};
-    faults.attributes.type = PERF_TYPE_SOFTWARE;
-    faults.attributes.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
-    faults.attributes.sample_period = 1;
-    faults.attributes.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_ADDR;
-    faults.attributes.disabled = 1;
+    const MemoryEvent faults = page_fault_event();
     auto tracker = make_sample_tracker(files, {faults, faults}, nullptr);  // two into one ring
     if (!tracker) GTEST_SKIP() << tracker.error().message;
     const Toucher one(64);

@@ -411,7 +411,9 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
     std::vector<Space> result;
     for (const auto& [space, watch] : watches_) {
         const TieringTarget& target = options_.config.targets[watch.target()];
-        if (!takes_part(target, fast)) continue;
+        if (!takes_part(target, fast) || !watch.may_have(tiers_.tiers[fast].nodes) ||
+            !watch.may_have(tiers_.tiers[fast + 1U].nodes))
+            continue;
         // Who is only observed beside others makes no room for them; where nothing is moved at all, the plan
         // is for everybody to see.
         if (options_.config.mode == TieringMode::kMove && mode_of(watch.target()) != TieringMode::kMove)

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tiering-agent/balance/inspector.h"
 #include "tiering-agent/track/page_map.h"
@@ -52,7 +53,23 @@ std::optional<std::size_t> Inspector::explain_process(Explanation& answer, Proce
         answer.why_not.push_back(
             fmt::format("the process has {}, and those of less than {} are not looked at",
                         format_bytes(process.rss), format_bytes(balancer_.options_.least_rss)));
+    if (const auto why = why_cpuset_keeps(process)) answer.why_not.push_back(*why);
     return member.target;
+}
+
+// Where it may have memory of one tier alone, or of tiers that are no neighbours.
+std::optional<std::string> Inspector::why_cpuset_keeps(const Process& process) const {
+    if (!process.allowed_nodes || balancer_.tiers_.tiers.size() < 2) return std::nullopt;
+    const auto may_have = [&](const Tier& tier) {
+        return std::ranges::any_of(tier.nodes,
+                                   [&](int node) { return process.allowed_nodes->contains(node); });
+    };
+    if (std::ranges::adjacent_find(balancer_.tiers_.tiers, [&](const Tier& fast, const Tier& slow) {
+            return may_have(fast) && may_have(slow);
+        }) != balancer_.tiers_.tiers.end())
+        return std::nullopt;
+    return fmt::format("its cpuset (cpuset.mems) has nodes {}: those of no two neighbouring tiers",
+                       fmt::join(*process.allowed_nodes, ","));
 }
 
 Result<> Inspector::explain_mapping(Explanation& answer, const Process& process,

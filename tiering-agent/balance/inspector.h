@@ -163,6 +163,7 @@ class Inspector {
     [[nodiscard]] std::optional<std::string> why_left_out(std::size_t target) const;
     [[nodiscard]] PlanPreview::OfPair plan_pair(std::uint8_t fast) const;
     [[nodiscard]] std::optional<std::size_t> explain_process(Explanation& answer, Process& process) const;
+    [[nodiscard]] std::optional<std::string> why_cpuset_keeps(const Process& process) const;
     Result<> explain_mapping(Explanation& answer, const Process& process, const TieringTarget* target) const;
     void explain_place(Explanation& answer) const;
     void explain_heat(Explanation& answer, const Watch& watch) const;

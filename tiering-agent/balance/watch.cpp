@@ -75,8 +75,7 @@ Result<> Watch::refresh(const Files& files, const TieringTarget& target, Time no
 }
 
 std::chrono::microseconds Watch::disturbance(const Files& files) {
-    const auto text = files.read("proc/" + std::to_string(process_.pid) + "/stat");
-    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    const auto stat = read_stat(files, process_.pid);
     if (!stat) return {};
     const std::uint64_t before = faults_.value_or(stat->minor_faults);
     faults_ = stat->minor_faults;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,10 +54,16 @@ class Watch {
         comm_ = now.comm;
         cgroup_ = now.cgroup;
         rss_ = now.rss;
+        allowed_nodes_ = now.allowed_nodes;
     }
     [[nodiscard]] const std::string& comm() const { return comm_; }
     [[nodiscard]] const std::string& cgroup() const { return cgroup_; }
     [[nodiscard]] Bytes rss() const { return rss_; }
+    // Whether its cpuset lets it have memory of one of these nodes.
+    [[nodiscard]] bool may_have(const std::vector<int>& nodes) const {
+        return !allowed_nodes_ ||
+               std::ranges::any_of(nodes, [this](int node) { return allowed_nodes_->contains(node); });
+    }
     // For how long its pages have been looked at; as of the last look.
     [[nodiscard]] std::chrono::seconds watched_for() const { return watched_for_; }
     // As of the last refresh().
@@ -85,6 +93,7 @@ class Watch {
     std::string comm_;
     std::string cgroup_;
     Bytes rss_{};
+    std::optional<std::set<int>> allowed_nodes_;
     std::optional<Time> first_look_;
     std::chrono::seconds watched_for_{0};
     std::optional<std::uint64_t> faults_;

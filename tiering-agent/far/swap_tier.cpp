@@ -124,7 +124,7 @@ class SwapTier final : public FarTier {
         const auto pidfd = PidFd::open(process.pid);
         if (!pidfd) return std::unexpected(pidfd.error());
         // The pidfd is of whoever had the pid when it was opened; who was there before and still is, is him.
-        if (auto same = check_same(process); !same) return std::unexpected(same.error());
+        if (auto same = check_same(files_, process); !same) return std::unexpected(same.error());
         auto map = PageMap::open(files_, process.pid);
         if (!map) return std::unexpected(map.error());
         std::vector<Outcome> outcomes(units.size());
@@ -159,7 +159,7 @@ class SwapTier final : public FarTier {
         }
         if (auto counted = count_taken(*map, units, parts, outcomes); !counted)
             return std::unexpected(counted.error());
-        if (auto same = check_same(process); !same) return std::unexpected(same.error());
+        if (auto same = check_same(files_, process); !same) return std::unexpected(same.error());
         return outcomes;
     }
 
@@ -183,7 +183,7 @@ class SwapTier final : public FarTier {
             }
             first = end;
         }
-        if (auto same = check_same(process); !same) return std::unexpected(same.error());
+        if (auto same = check_same(files_, process); !same) return std::unexpected(same.error());
         return where;
     }
 
@@ -214,13 +214,6 @@ class SwapTier final : public FarTier {
             }
         }
         return {};
-    }
-
-    [[nodiscard]] Result<> check_same(ProcessId process) const {
-        const auto text = files_.read(fmt::format("proc/{}/stat", process.pid));
-        const auto stat = text ? parse_stat(*text) : std::nullopt;
-        if (stat && stat->start_time == process.start_time) return {};
-        return fail(ErrorCode::kNotFound, fmt::format("process {} has ended", process.pid));
     }
 
     const Files& files_;

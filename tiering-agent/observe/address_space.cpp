@@ -34,18 +34,11 @@ Vma* beginning_at(std::vector<Vma>& vmas, std::uint64_t address) {
     return found != vmas.end() && found->range.begin == address ? &*found : nullptr;
 }
 
-// What was read may be of another process that has the pid now.
-Result<> check_same(const Files& files, ProcessId process) {
-    const auto text = files.read(fmt::format("proc/{}/stat", process.pid));
-    const auto stat = text ? parse_stat(*text) : std::nullopt;
-    if (stat && stat->start_time == process.start_time) return {};
-    return fail(ErrorCode::kNotFound, fmt::format("process {} has ended", process.pid));
-}
-
 Result<> read_lines(const Files& files, ProcessId process, std::string_view name,
                     const std::function<void(std::string_view)>& visit) {
     if (auto read = files.for_each_line(fmt::format("proc/{}/{}", process.pid, name), visit); !read)
         return std::unexpected(std::move(read.error()));
+    // What was read may be of another process that has the pid now.
     return check_same(files, process);
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tiering-agent/observe/nodes.h"
 #include "tiering-agent/observe/words.h"
 
 namespace memtide::agent {
@@ -30,15 +31,18 @@ std::string without_deleted(std::string path) {
     return path;
 }
 
-// "Uid:\treal\teffective\tsaved\tfilesystem"
-std::optional<std::uint32_t> effective_uid(std::string_view status) {
+// Of /proc/PID/status (proc_pid_status(5)).
+void read_status(std::string_view status, Process& process) {
     while (!status.empty()) {
         std::string_view line = take_line(status);
-        if (take_word(line) != "Uid:") continue;
-        take_word(line);
-        return whole_number<std::uint32_t>(take_word(line));
+        const std::string_view name = take_word(line);
+        if (name == "Uid:") {  // real, effective, saved, filesystem
+            take_word(line);
+            if (const auto uid = whole_number<std::uint32_t>(take_word(line))) process.uid = uid;
+        } else if (name == "Mems_allowed_list:") {
+            if (auto nodes = parse_number_list(take_word(line))) process.allowed_nodes = *std::move(nodes);
+        }
     }
-    return std::nullopt;
 }
 
 std::string last_unit(std::string_view path) {
@@ -119,6 +123,17 @@ std::string command_line(std::string_view arguments) {
     return line;
 }
 
+std::optional<ProcessStat> read_stat(const Files& files, int pid) {
+    const auto text = files.read(fmt::format("proc/{}/stat", pid));
+    return text ? parse_stat(*text) : std::nullopt;
+}
+
+Result<> check_same(const Files& files, ProcessId process) {
+    const auto stat = read_stat(files, process.pid);
+    if (stat && stat->start_time == process.start_time) return {};
+    return fail(ErrorCode::kNotFound, fmt::format("process {} has ended", process.pid));
+}
+
 Result<std::vector<Process>> ProcessTable::read() {
     std::vector<Process> processes;
     processes.reserve(known_.size() + 64);
@@ -137,12 +152,7 @@ Result<std::vector<Process>> ProcessTable::read() {
 }
 
 std::optional<ProcessTable::Known> ProcessTable::look_at(int pid) const {
-    const std::string path = fmt::format("proc/{}/stat", pid);
-    const auto read_stat = [&]() -> std::optional<ProcessStat> {
-        const auto text = files_.read(path);
-        return text ? parse_stat(*text) : std::nullopt;
-    };
-    auto stat = read_stat();
+    auto stat = read_stat(files_, pid);
     for (int attempt = 0; stat && attempt < 2; ++attempt) {
         if (stat->state == 'Z' || stat->state == 'X') return std::nullopt;
         Known known;
@@ -166,7 +176,7 @@ std::optional<ProcessTable::Known> ProcessTable::look_at(int pid) const {
         if (known.process.is_kernel_thread || !is_due) return known;
         read_identity(known);
         // Those files may be of the next process with this pid, or of its next program.
-        auto after = read_stat();
+        auto after = read_stat(files_, pid);
         if (after && after->start_time == stat->start_time && after->start_code == stat->start_code &&
             after->start_stack == stat->start_stack)
             return known;
@@ -183,7 +193,7 @@ void ProcessTable::read_identity(Known& known) const {
     if (known.passes == 1)
         process.exe = without_deleted(
             files_.read_link(fmt::format("proc/{}/exe", process.id.pid)).value_or(std::string()));
-    if (const auto uid = effective_uid(text("status"))) process.uid = uid;
+    read_status(text("status"), process);
     process.command = command_line(text("cmdline"));
     CgroupMembership membership = parse_cgroup(text("cgroup"));
     process.cgroup = std::move(membership.path);

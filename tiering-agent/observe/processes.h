@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,9 @@ struct Process {
     std::string command{};  // arguments with spaces between, at most kCommandLimit bytes
     std::string cgroup{};   // path in the cgroup v2 hierarchy, "/system.slice/redis.service"; else empty
     std::string unit{};     // the innermost systemd unit: "redis.service", "session-3.scope"; else empty
-    Bytes rss{};            // as stat has it: some dozen pages off
+    // Nodes that its cpuset lets it have memory of; nothing when that cannot be read.
+    std::optional<std::set<int>> allowed_nodes{};
+    Bytes rss{};                           // as stat has it: some dozen pages off
     std::chrono::milliseconds cpu_time{};  // user and system, all threads, since its start
 
     friend bool operator==(const Process&, const Process&) = default;
@@ -61,6 +64,11 @@ struct ProcessStat {
 
 // Nothing when the text is no such line. The comm may hold spaces, parentheses and line ends. Pure.
 std::optional<ProcessStat> parse_stat(std::string_view text);
+// Of /proc/PID/stat, as it is now; nothing when there is no such process.
+std::optional<ProcessStat> read_stat(const Files& files, int pid);
+// kNotFound when it has ended, also when its pid is another's by now. What was read of a pid before is of
+// this process then.
+Result<> check_same(const Files& files, ProcessId process);
 
 struct CgroupMembership {
     std::string path{};

@@ -198,6 +198,17 @@ TEST_F(Inspecting, ProcessesThatAreNotLookedAtSayWhy) {
     EXPECT_THAT(init->why_not, Contains(HasSubstr("is pid 1: never touched")));
 }
 
+// Nothing is tried that the kernel would refuse page by page.
+TEST_F(Inspecting, ProcessesWhoseCpusetHasOneTierStaySayWhy) {
+    machine_.tree_.put("proc/100/status", "Mems_allowed_list:\t1\nVmLck:\t0 kB\nHugetlbPages:\t0 kB\n");
+    machine_.run(8);
+    EXPECT_EQ(machine_.pages_.moved, 0U);
+    EXPECT_THAT(explain(1'000).why_not, ElementsAre(HasSubstr("its cpuset (cpuset.mems) has nodes 1:")));
+    machine_.tree_.put("proc/100/status", "Mems_allowed_list:\t0-1\nVmLck:\t0 kB\nHugetlbPages:\t0 kB\n");
+    machine_.run(40);
+    EXPECT_GT(machine_.pages_.moved, 0U);
+}
+
 TEST_F(Inspecting, WhatIsNotThereIsNamed) {
     machine_.run(1);
     const auto nobody = inspector().explain(99'999, kBegin);

@@ -63,8 +63,8 @@ void FakeTree::put_process(const ProcessText& process) const {
     const std::string folder = fmt::format("proc/{}/", process.pid);
     put(folder + "status",
         fmt::format("Name:\t{0}\nUmask:\t0022\nUid:\t7\t{1}\t{1}\t{1}\nVmLck:\t       0 kB\n"
-                    "HugetlbPages:\t       0 kB\n",
-                    process.comm, process.uid));
+                    "HugetlbPages:\t       0 kB\nMems_allowed:\t00000000,000000ff\nMems_allowed_list:\t{2}\n",
+                    process.comm, process.uid, process.nodes));
     put(folder + "cmdline", process.arguments);
     put(folder + "cgroup", process.cgroup + "\n");
     link(folder + "exe", process.exe);

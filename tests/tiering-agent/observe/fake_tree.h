@@ -40,6 +40,7 @@ class FakeTree {
         std::string arguments{};  // with NULs
         std::string cgroup = "0::/system.slice/worker.service";
         unsigned uid = 0;
+        std::string nodes = "0-7";
         char state = 'S';
         std::uint64_t flags = 0;
         std::uint64_t start_code = 4096;

@@ -79,7 +79,8 @@ TEST(ProcessTable, HasAllThatIsKnownOfAProcess) {
                       .exe = "/usr/bin/redis (deleted)",
                       .arguments = "redis-server\0*:6379\0"s,
                       .cgroup = "0::/system.slice/redis.service",
-                      .uid = 112});
+                      .uid = 112,
+                      .nodes = "0,2-3"});
     tree.put("proc/meminfo", "");
     tree.put("proc/self/stat", "");
     ProcessTable table(tree.files());
@@ -90,6 +91,7 @@ TEST(ProcessTable, HasAllThatIsKnownOfAProcess) {
     EXPECT_EQ(process.id, (ProcessId{70, 900}));
     EXPECT_EQ(process.parent, 3);
     EXPECT_EQ(process.uid, 112U);
+    EXPECT_EQ(process.allowed_nodes, (std::set{0, 2, 3}));
     EXPECT_EQ(process.comm, "red is)");
     EXPECT_EQ(process.exe, "/usr/bin/redis");
     EXPECT_EQ(process.command, "redis-server *:6379");
@@ -121,6 +123,7 @@ TEST(ProcessTable, HiddenFilesLeaveTheirFieldsEmpty) {
     ASSERT_TRUE(processes.has_value());
     EXPECT_EQ(processes->front().exe, "");
     EXPECT_EQ(processes->front().uid, std::nullopt);
+    EXPECT_EQ(processes->front().allowed_nodes, std::nullopt);
     EXPECT_EQ(processes->front().cgroup, "");
 }
 

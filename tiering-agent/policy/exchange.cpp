@@ -116,8 +116,11 @@ class Ranking {
                     return kSaidHot + huge;
                 }
             }
-            return ranking_.heats_[unit.heat.heat()] + (unit.heat.is_changing() ? kChanging : 0) +
-                   huge * kHuge;
+            // The lasting share of what has cooled down is on its way for a while: nobody should be moved up
+            // for it, and of the recent one little is sure.
+            const bool cools = !is_fast && unit.heat.recent() < unit.heat.lasting();
+            const unsigned heat = cools ? unit.heat.recent() : unit.heat.heat();
+            return ranking_.heats_[heat] + (cools || unit.heat.is_changing() ? kChanging : 0) + huge * kHuge;
         }
 
       private:
@@ -148,11 +151,14 @@ class Spread {
         if (count_ < 2) return true;
         const double mean = sum_ / count_;
         const double variance = squares_ / count_ - mean * mean;
-        const auto windows = static_cast<unsigned>(windows_ / count_);
         const double chance =
-            variance_of_heat(static_cast<unsigned>(std::lround(mean * PageHeat::kMost)), false, windows) /
+            variance_of_heat(static_cast<unsigned>(std::lround(mean * PageHeat::kMost)), false, windows()) /
             (double{PageHeat::kMost} * PageHeat::kMost);
         return variance < kEvenDispersion * (chance + kRounding);
+    }
+    // On the average of those that count.
+    [[nodiscard]] unsigned windows() const {
+        return count_ > 0 ? static_cast<unsigned>(windows_ / count_) : 2 * PageHeat::kLastingWindows;
     }
     // Long enough to rank what differs little.
     [[nodiscard]] bool is_well_known() const { return windows_ >= count_ * PageHeat::kLastingWindows; }
@@ -249,11 +255,11 @@ class Takes {
     std::uint64_t all_ = 0;
 };
 
-Warmth warmth_of(std::size_t kind) { return {heat_of(kind), is_changing(kind)}; }
-
-bool is_surely_warmer(std::size_t warm, std::size_t cold, double certainty) {
+// Of units that were seen in so many windows.
+bool is_surely_warmer(std::size_t warm, std::size_t cold, unsigned windows, double certainty) {
     if (is_said(warm) || is_said(cold)) return rank_of(warm) > rank_of(cold);
-    return is_surely_warmer(warmth_of(warm), warmth_of(cold), certainty);
+    return is_surely_warmer(Warmth{heat_of(warm), is_changing(warm), windows},
+                            Warmth{heat_of(cold), is_changing(cold), windows}, certainty);
 }
 
 // The units of the classes that go, as many pages as were taken of each class.
@@ -313,7 +319,11 @@ std::vector<Move> excess_of(const Space& space, std::uint64_t excess, std::uint6
 class Exchange {
   public:
     Exchange(const Census& census, const Pair& tiers, const ExchangeOptions& options)
-        : down(census.fast, true), up(census.slow, false), tiers_(tiers), options_(options) {}
+        : down(census.fast, true),
+          up(census.slow, false),
+          tiers_(tiers),
+          options_(options),
+          windows_(census.spread.windows()) {}
 
     void make_reserve() {
         // Half of it may be missing before it is worth a plan: what is free goes up and down by itself.
@@ -347,7 +357,7 @@ class Exchange {
             if (!hot || !cold || heat_of(*hot) < options_.least_heat || rank_of(*hot) <= rank_of(*cold))
                 return;
             if (only_said && !is_said(*hot) && !is_said(*cold)) return;
-            if (!is_surely_warmer(*hot, *cold, options_.certainty)) {
+            if (!is_surely_warmer(*hot, *cold, windows_, options_.certainty)) {
                 ++hottest_;  // a class that is as warm, or a little less, may be known better
                 continue;
             }
@@ -381,6 +391,7 @@ class Exchange {
 
     const Pair& tiers_;
     const ExchangeOptions& options_;
+    unsigned windows_;  // that units were seen in, on the average
     std::size_t coldest_ = 0;
     std::size_t hottest_ = 0;
     std::uint64_t room_ = 0;  // beyond the reserve
@@ -437,9 +448,7 @@ unsigned weighted_heat(unsigned heat, double weight) {
 }
 
 bool is_surely_warmer(Warmth warm, Warmth cold, double certainty) {
-    const auto variance_of = [](Warmth of) {
-        return variance_of_heat(of.heat, of.changing, 2 * PageHeat::kLastingWindows);
-    };
+    const auto variance_of = [](Warmth of) { return variance_of_heat(of.heat, of.changing, of.windows); };
     const double difference = double(warm.heat) - double(cold.heat);
     return difference > 0 &&
            difference * difference >= certainty * certainty * (variance_of(warm) + variance_of(cold));

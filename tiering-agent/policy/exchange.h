@@ -51,8 +51,9 @@ inline constexpr unsigned kLeastWindows = 3;
 unsigned weighted_heat(unsigned heat, double weight);
 // A share of windows as units of different spaces are compared.
 struct Warmth {
-    unsigned heat = 0;      // weighted
-    bool changing = false;  // PageHeat::is_changing()
+    unsigned heat = 0;                                 // weighted
+    bool changing = false;                             // PageHeat::is_changing()
+    unsigned windows = 2 * PageHeat::kLastingWindows;  // that it was seen in
 };
 // Whether the difference is more than chance makes it, by `certainty` standard deviations.
 bool is_surely_warmer(Warmth warm, Warmth cold, double certainty);

@@ -29,6 +29,25 @@ std::array<std::uint8_t, PageHeat::kMost + 1> bounds_of_chance() {
 }
 const std::array<std::uint8_t, PageHeat::kMost + 1> kBounds = bounds_of_chance();
 
+// How many standard deviations a share is above nothing.
+struct Sureness {
+    std::array<float, PageHeat::kMost + 1> lasting{};
+    std::array<float, PageHeat::kMost + 1> recent{};
+};
+Sureness surenesses() {
+    Sureness sureness;
+    for (unsigned heat = 0; heat <= PageHeat::kMost; ++heat) {
+        const double share = heat / double{PageHeat::kMost};
+        const auto above_nothing = [&](unsigned windows) {
+            return static_cast<float>(share / std::sqrt(share_variance(heat, most_samples(windows))));
+        };
+        sureness.lasting[heat] = above_nothing(PageHeat::kLastingWindows);
+        sureness.recent[heat] = above_nothing(PageHeat::kRecentWindows);
+    }
+    return sureness;
+}
+const Sureness kSureness = surenesses();
+
 // old + (seen - old) / weight, rounded up or down at random so that the mean is exact.
 constexpr unsigned average(unsigned old, unsigned seen, unsigned weight, std::uint32_t dither) {
     return (old * (weight - 1) + seen + dither % weight) / weight;
@@ -47,7 +66,8 @@ void PageHeat::observe(bool touched, unsigned windows, std::uint32_t dither) {
 bool PageHeat::is_changing() const {
     const unsigned now = recent();
     const unsigned before = lasting_;
-    return (now > before ? now - before : before - now) > kBounds[before];
+    if (now <= before) return before - now > kBounds[before];
+    return now - before > kBounds[before] && kSureness.recent[now] >= kSureness.lasting[before];
 }
 
 double variance_of_heat(unsigned heat, bool changing, unsigned windows) {

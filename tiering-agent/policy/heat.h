@@ -23,7 +23,9 @@ class PageHeat {
 
     [[nodiscard]] unsigned lasting() const { return lasting_; }
     [[nodiscard]] unsigned recent() const { return recent_ * kMost / kRecentMost; }
-    // Whether the recent share is another than the lasting one by more than chance explains.
+    // Whether the recent share is another than the lasting one by more than chance explains, and tells more:
+    // what gets warmer has a lasting share of many windows after a while, which is surer than a recent one of
+    // a few.
     [[nodiscard]] bool is_changing() const;
     // The share to act on: the recent one of what is changing, else the lasting one.
     [[nodiscard]] unsigned heat() const { return is_changing() ? recent() : lasting(); }

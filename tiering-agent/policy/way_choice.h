@@ -20,8 +20,9 @@ class WayChoice {
     [[nodiscard]] Way next() const;
     // Whether that is only to know what the other way would see.
     [[nodiscard]] bool is_trial() const { return next() != way(); }
-    // Pages that a window saw touched.
-    void note(Way way, std::uint64_t touched_pages);
+    // Pages that a window saw touched. `faulting`: share of the window that the process was busy with the
+    // page faults of its writes.
+    void note(Way way, std::uint64_t touched_pages, double faulting = 0);
     // What a window of the first way cost the process in the end.
     void note_cost(std::chrono::microseconds disturbance);
     // Of huge pages, which are few, the second way sees each, and can look often; writes tell of them only
@@ -41,7 +42,8 @@ class WayChoice {
     double slowdown_;
     Tried writes_;
     Tried accesses_;
-    double cost_us_ = 0;  // average
+    double cost_us_ = 0;  // average, as the next
+    double faulting_ = 0;
     Way way_ = Way::kWrites;
     bool only_accesses_ = false;
     unsigned between_trials_ = 2;

@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 using Way = WayChoice::Way;
 
 // Soft-dirty bits or DAMON, whichever fits a process.
@@ -47,6 +48,7 @@ class AutoTracker final : public Tracker {
         if (choice.looked && choice.now == Way::kWrites) choice.way.note_cost(wish.disturbance);
         choice.now = choice.way.next();
         choice.is_trial = choice.way.is_trial();
+        choice.begun = steady_clock::now();
         if (choice.now == Way::kAccesses) {
             auto begun = accesses_->begin(pid, wish);
             if (begun || begun.error().code == ErrorCode::kNotFound) return begun;
@@ -68,14 +70,17 @@ class AutoTracker final : public Tracker {
                         .look(pid, ranges, tiers, choice.is_trial ? only_places(visit) : visit);
         if (!look) return look;
         choice.looked = true;
-        choice.way.note(choice.now, look->all_touched_pages.value_or(look->touched_pages));
+        const std::uint64_t touched = look->all_touched_pages.value_or(look->touched_pages);
+        const std::chrono::duration<double> faulting = touched * look->touch_cost;
+        choice.way.note(choice.now, touched, faulting / (steady_clock::now() - choice.begun));
+        log::debug(
+            "window",
+            {{"pid", pid}, {"by", name_of(choice.now)}, {"trial", choice.is_trial}, {"touched", touched}});
         // What another way sees of it is no news.
         if (choice.is_trial) look = Look{.touch_cost = look->touch_cost};
         look->begins_anew = choice.way.way() != std::exchange(choice.told, choice.way.way());
         if (look->begins_anew)
-            log::info(
-                "a process is watched in another way",
-                {{"pid", pid}, {"by", choice.told == Way::kWrites ? writes_->name() : accesses_->name()}});
+            log::info("a process is watched in another way", {{"pid", pid}, {"by", name_of(choice.told)}});
         return look;
     }
 
@@ -86,9 +91,14 @@ class AutoTracker final : public Tracker {
         Way now = Way::kWrites;   // of the window
         Way told = Way::kWrites;  // chosen at the last look
         bool is_trial = false;
+        steady_clock::time_point begun{};
         bool looked = false;      // at all
         std::uint64_t round = 0;  // of the last window
     };
+
+    [[nodiscard]] std::string_view name_of(Way way) const {
+        return way == Way::kWrites ? writes_->name() : accesses_->name();
+    }
 
     // Pages are where they are; how warm they are the trial does not say.
     Visit only_places(const Visit& visit) {

@@ -112,8 +112,8 @@ TEST(Exchange, WhatWasJustMovedRests) {
 }
 
 TEST(Exchange, WeightsDecideBetweenSpaces) {
-    const HeatMap light = map_of({{50, kFast, 0}, {50, kSlow, 3}});
-    const HeatMap heavy = map_of({{50, kFast, 0}, {50, kSlow, 3}});
+    const HeatMap light = map_of({{50, kFast, 0}, {50, kSlow, 2}});
+    const HeatMap heavy = map_of({{50, kFast, 0}, {50, kSlow, 2}});
     const std::vector<Space> spaces{{.id = 1, .heat = &light, .weight = 0.3},
                                     {.id = 2, .heat = &heavy, .weight = 3}};
     const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 1'000}, {.most_pages = 80});

@@ -95,6 +95,21 @@ TEST(WayChoice, DoesNotGoToAndFro) {
     EXPECT_EQ(writer.way(), Way::kWrites);
 }
 
+// In a short window the first writes to so many pages are all that it comes to.
+TEST(WayChoice, WhoIsBusyWithTheFaultsOfItsWritesWrites) {
+    const auto way_of = [](std::uint64_t written, double faulting) {
+        WayChoice choice(0.02);
+        for (int i = 0; i < 40; ++i) {
+            const Way way = choice.next();
+            choice.note(way, way == Way::kWrites ? written : 1'000, way == Way::kWrites ? faulting : 0);
+        }
+        return choice.way();
+    };
+    EXPECT_EQ(way_of(300, 0.2), Way::kWrites);
+    EXPECT_EQ(way_of(300, 0.01), Way::kAccesses);
+    EXPECT_EQ(way_of(50, 0.2), Way::kAccesses) << "it writes to few of the pages that it reads";
+}
+
 TEST(WayChoice, FaultsThatAreTooDearAreNotAskedFor) {
     WayChoice choice(0.02);
     watch(choice, 20, 1'000, 1'000, std::chrono::seconds(16));  // every 800 s at 2 %

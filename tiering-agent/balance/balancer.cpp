@@ -30,6 +30,15 @@ Pace::Options with_costs(Pace::Options options, const TieringConfig& config) {
     return options;
 }
 
+// So much room at least, where that is a small part of what is free on the tier.
+void make_bounce(std::vector<NodeRoom>& rooms, std::uint64_t free) {
+    constexpr std::uint64_t kBounce = std::uint64_t{2} * kPagesPerHuge;
+    constexpr std::uint64_t kPart = 4;
+    const auto roomiest = std::ranges::max_element(rooms, {}, &NodeRoom::free_pages);
+    if (roomiest == rooms.end()) return;
+    roomiest->free_pages = std::max(roomiest->free_pages, std::min(kBounce, free / kPart));
+}
+
 }  // namespace
 
 Balancer::Balancer(const Parts& parts, BalanceOptions options)
@@ -468,7 +477,13 @@ std::optional<Balancer::Prepared> Balancer::prepare(std::uint8_t fast, Time now)
     MoveJob& job = prepared.job;
     job.fast = rooms(fast);
     job.slow = rooms(fast + 1U);
-    job.reserve = static_cast<std::uint64_t>(double(pages(tiers_.tiers[fast].capacity)) * options_.reserve);
+    // Caches fill all that is free: where the slower tier has no room at all, the reserve is what there is,
+    // and pages change places through a little of what the kernel keeps. It gets that back with each
+    // promotion.
+    const std::uint64_t wanted =
+        static_cast<std::uint64_t>(double(pages(tiers_.tiers[fast].capacity)) * options_.reserve);
+    job.reserve = std::min(wanted, free_pages(job.fast) + free_pages(job.slow));
+    make_bounce(job.slow, pages(tiers_.tiers[fast + 1U].free));
     prepared.pair = {.fast = fast,
                      .slow = static_cast<std::uint8_t>(fast + 1),
                      .fast_free = free_pages(job.fast),

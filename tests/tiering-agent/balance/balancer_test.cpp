@@ -168,6 +168,22 @@ class Balance : public testing::Test {
     int start_time_ = 5;
 };
 
+// As on every machine whose caches have filled what was free.
+TEST_F(Balance, PagesChangePlacesWhereBothTiersAreFull) {
+    put_room(0, 0);
+    tree_.put_node({.number = 1, .cpus = "", .mebibytes = 64, .free_mebibytes = 2, .distances = "20 10"});
+    run(10);
+    EXPECT_EQ(memory_.hot_and_fast(), 200U);
+    EXPECT_EQ(std::count(memory_.is_fast.begin(), memory_.is_fast.end(), true), 500);
+}
+
+TEST_F(Balance, NothingMovesWhereThereIsNothingFreeAtAll) {
+    put_room(0, 0);
+    tree_.put_node({.number = 1, .cpus = "", .mebibytes = 64, .free_mebibytes = 0, .distances = "20 10"});
+    run(10);
+    EXPECT_EQ(memory_.moves, 0U);
+}
+
 TEST_F(Balance, HotPagesComeUpAndTheStatusTells) {
     const BalanceStatus status = run(20);
     EXPECT_EQ(memory_.hot_and_fast(), 200U);

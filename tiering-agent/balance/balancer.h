@@ -118,12 +118,17 @@ class Balancer {
         TieringConfig config;
         std::vector<std::function<void()>> applied;
     };
+    // --- refresh.cpp ---
+    static BalanceOptions with_costs(BalanceOptions options);
     bool refresh();
     void refresh_tiers();
     bool refresh_watches();
     bool take_new_config();
     [[nodiscard]] bool has_new_config() const;
     std::vector<std::uint64_t> move_to_targets(const std::vector<TieringTarget>& before);
+    [[nodiscard]] std::vector<std::vector<std::string>> cgroups_of_targets() const;
+    void drop(std::uint64_t space, const Error& why);
+    // --- balancer.cpp ---
     void for_each_due(const std::function<Result<>(Watch&)>& visit);
     // Until the next round; shorter when something begins to change.
     void rest(const std::stop_token& stop);
@@ -141,8 +146,6 @@ class Balancer {
     [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
     void send_far(const std::stop_token& stop);
     void publish(const Pace::Round& round);
-    [[nodiscard]] std::vector<std::vector<std::string>> cgroups_of_targets() const;
-    void drop(std::uint64_t space, const Error& why);
     [[nodiscard]] TieringMode mode_of(std::size_t target) const;
     // Those whose turn it is: idle processes are looked at in one window of kIdleWindows.
     [[nodiscard]] bool is_due(const Watch& watch) const;

@@ -44,7 +44,8 @@ class FakeMemory final : public Tracker, public Sentinel, public UnitMover {
     Result<Glance> end_glance(int) override {
         return Glance{.regions = {{kFirstPage, kFirstPage + kPages, glance_touches}}, .windows = 4};
     }
-    Result<> begin(int pid, const WindowWish&) override {
+    Result<> begin(int pid, const WindowWish& now) override {
+        wish = now;
         if (is_gone) return fail(ErrorCode::kNotFound, "it has ended");
         begun.insert(pid);
         return {};
@@ -88,6 +89,7 @@ class FakeMemory final : public Tracker, public Sentinel, public UnitMover {
     std::vector<bool> is_fast;
     std::vector<bool> is_hot;
     std::set<int> begun;
+    WindowWish wish;
     std::vector<VirtualRange> looked_at;
     bool is_gone = false;
     int looks = 0;
@@ -175,6 +177,12 @@ TEST_F(Balance, PagesChangePlacesWhereBothTiersAreFull) {
     run(10);
     EXPECT_EQ(memory_.hot_and_fast(), 200U);
     EXPECT_EQ(std::count(memory_.is_fast.begin(), memory_.is_fast.end(), true), 500);
+}
+
+TEST_F(Balance, WhatLookingMayCostIsTheConfigurationsToSay) {
+    options_.config.processor_share_changing = 0.5;
+    run(1);
+    EXPECT_EQ(memory_.wish.budget, std::chrono::milliseconds(500));
 }
 
 TEST_F(Balance, NothingMovesWhereThereIsNothingFreeAtAll) {

@@ -62,6 +62,18 @@ void CommandLine::add_agent() {
                       "for long enough is \"-\".\nCOLD is what was not touched within the longest time that "
                       "is known.",
                       show_working_sets);
+    auto* const generations = add_agent_command(
+        agent, "generations",
+        "How long ago pages were accessed as the kernel knows it (MGLRU), by cgroup and node",
+        "AGE is how long ago a generation began: what is in it was not seen accessed since the next one did. "
+        "Counts\n"
+        "file pages, too. The kernel begins generations when it reclaims; --begin does now:\n\n"
+        "  memtide agent generations --begin; sleep 60; memtide agent generations --begin\n",
+        [this](const ManagerClient& client, Output& output) {
+            return show_generations(client, output, begin_generation_);
+        });
+    generations->add_flag("--begin", begin_generation_,
+                          "Begin a new generation first: the kernel looks at all accessed bits once");
     add_agent_command(agent, "plan", "What would be moved now, and what it would gain; moves nothing",
                       "Also with `mode: observe`, which is what it is best for.", show_tiering_plan);
     add_agent_explain(agent);

@@ -58,6 +58,7 @@ class CommandLine {
     std::string url_ = "http://127.0.0.1:8080";
     std::string agent_socket_ = "/run/memtide/tiering-agent/agent.sock";
     HeatOptions heat_;
+    bool begin_generation_ = false;
     std::uint64_t pid_ = 0;
     std::string address_;
     http::CredentialFiles credentials_;

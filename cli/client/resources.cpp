@@ -44,6 +44,7 @@ bool is_agent_status(const json::value& answer) {
 bool is_reload(const json::value& answer) {
     return has_text(answer, "loaded_at") && has_list(answer, "changed");
 }
+bool is_generations(const json::value& answer) { return has_list(answer, "generations"); }
 bool is_working_sets(const json::value& answer) {
     return has_list(answer, "within_seconds") && has_list(answer, "targets");
 }

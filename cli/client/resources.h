@@ -19,6 +19,7 @@ bool is_history(const boost::json::value& answer);
 bool is_event(const boost::json::value& answer);
 bool is_agent_status(const boost::json::value& answer);
 bool is_reload(const boost::json::value& answer);
+bool is_generations(const boost::json::value& answer);
 bool is_working_sets(const boost::json::value& answer);
 bool is_tiering_plan(const boost::json::value& answer);
 bool is_explanation(const boost::json::value& answer);

@@ -59,6 +59,13 @@ int reload_agent(const ManagerClient& agent, Output& output) {
     return output.complaint("the configuration of before stays in service");
 }
 
+int show_generations(const ManagerClient& agent, Output& output, bool begin) {
+    constexpr const char* kPath = "/v1/generations";
+    return show(
+        begin ? agent.post(kPath, json::object{}, "", is_generations) : agent.get(kPath, is_generations),
+        output, render_generations);
+}
+
 int show_working_sets(const ManagerClient& agent, Output& output) {
     return show(agent.get("/v1/wss", is_working_sets), output, render_working_sets);
 }

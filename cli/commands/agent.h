@@ -13,6 +13,8 @@ namespace memtide::cli {
 int show_agent_status(const ManagerClient& agent, Output& output);
 // Has it read its configuration again; every mistake in it is a line of its own.
 int reload_agent(const ManagerClient& agent, Output& output);
+// `begin`: a new one begins first.
+int show_generations(const ManagerClient& agent, Output& output, bool begin);
 int show_working_sets(const ManagerClient& agent, Output& output);
 int show_tiering_plan(const ManagerClient& agent, Output& output);
 int explain_page(const ManagerClient& agent, Output& output, std::uint64_t pid, const std::string& address);

@@ -209,6 +209,15 @@ std::string render_working_sets(const json::value& sets) {
     return text.empty() ? "nothing is watched\n" : text.substr(1);
 }
 
+std::string render_generations(const json::value& answer) {
+    Table table({"CGROUP", ">NODE", ">AGE", ">ANONYMOUS", ">FILE"});
+    for (const json::value& one : items_of(answer, "generations"))
+        table.add({text_of(one, "cgroup"), text_of(one, "node"), time_of(number_of(one, "age_ms") / 1000),
+                   about_size_of(one, "anonymous"), about_size_of(one, "file")});
+    return table.empty() ? "the kernel has no generations for the cgroups of what is watched\n"
+                         : table.text();
+}
+
 std::string render_tiering_plan(const json::value& plan) {
     Lines lines;
     const std::string mode = text_of(plan, "mode");

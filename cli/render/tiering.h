@@ -8,6 +8,7 @@
 namespace memtide::cli {
 
 std::string render_reload(const boost::json::value& change);
+std::string render_generations(const boost::json::value& answer);
 std::string render_working_sets(const boost::json::value& sets);
 std::string render_tiering_plan(const boost::json::value& plan);
 std::string render_explanation(const boost::json::value& explanation);

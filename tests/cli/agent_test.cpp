@@ -233,6 +233,7 @@ TEST(AgentAnswers, WhateverTheyHoldNothingFallsOver) {
               "tiers": [1, {}], "targets": [[], {"bytes": 5}]})"}) {
         const auto value = boost::json::parse(answer);
         EXPECT_FALSE(render_working_sets(value).empty());
+        EXPECT_FALSE(render_generations(value).empty());
         EXPECT_FALSE(render_tiering_plan(value).empty());
         EXPECT_FALSE(render_explanation(value).empty());
         EXPECT_FALSE(render_reload(value).empty());
@@ -249,6 +250,18 @@ TEST(AgentCommands, AskTheAgent) {
     EXPECT_EQ(sets.requests().at(0).path, "/v1/wss");
     EXPECT_EQ(boost::json::parse(sets.run({"wss", "--json"}).standard_output), boost::json::parse(kSets));
     EXPECT_EQ(sets.run({"plan"}).exit.code, 1) << "that is no plan";
+}
+
+TEST(AgentCommands, GenerationsBeginOnlyWhenTheyAreToldTo) {
+    ScriptedAgent agent(
+        R"({"generations": [{"cgroup": "/load", "node": 1, "age_ms": 120000, "anonymous": 1048576,
+        "file": 0}]})");
+    EXPECT_THAT(agent.run({"generations"}).standard_output,
+                AllOf(HasSubstr("CGROUP"), HasSubstr("/load      1  2min       1MiB")));
+    EXPECT_EQ(agent.requests().at(0).method, "GET");
+    EXPECT_EQ(agent.run({"generations", "--begin"}).exit.code, 0);
+    EXPECT_EQ(agent.requests().at(1).method, "POST");
+    EXPECT_EQ(agent.requests().at(1).path, "/v1/generations");
 }
 
 TEST(AgentCommands, ExplainAsksForTheAddress) {

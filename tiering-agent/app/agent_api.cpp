@@ -19,6 +19,7 @@
 #include "tiering-agent/app/agent_metrics.h"
 #include "tiering-agent/balance/inspector_json.h"
 #include "tiering-agent/balance/status_json.h"
+#include "tiering-agent/observe/generations.h"
 #include "tiering-agent/observe/pressure.h"
 #include "tiering-agent/observe/words.h"
 
@@ -40,6 +41,8 @@ http::Response refusal(const Error& error) {
             return http::problem(404, "not-found", error.message);
         case ErrorCode::kInvalidArgument:
             return http::problem(400, "invalid-request", error.message);
+        case ErrorCode::kUnavailable:
+            return http::problem(404, "not-supported", error.message);
         case ErrorCode::kPermission:
             return http::problem(403, "not-allowed", error.message);
         default:
@@ -116,7 +119,7 @@ struct AgentApi::Answer {
     std::optional<Result<boost::json::object>> value;
 };
 
-AgentApi::AgentApi(asio::any_io_executor executor, const Files& files, Balancer& balancer, LiveConfig& config)
+AgentApi::AgentApi(asio::any_io_executor executor, Files& files, Balancer& balancer, LiveConfig& config)
     : executor_(std::move(executor)), files_(files), balancer_(balancer), config_(config) {
     metrics::add_process_metrics(registry_, "memtide-tiering-agent", MEMTIDE_VERSION);
     const auto add_now = [this](const char* path, auto answer) {
@@ -133,6 +136,12 @@ AgentApi::AgentApi(asio::any_io_executor executor, const Files& files, Balancer&
             co_return co_await ask(std::move(asked));
         });
     };
+    for (const auto& [method, begin] : {std::pair{"GET", false}, {"POST", true}})
+        router_.add(method, "/v1/generations",
+                    [this, begin](http::Request request) -> asio::awaitable<http::Response> {
+                        const auto good = check_parameters(request, {});
+                        co_return good ? generations(begin) : refusal(good.error());
+                    });
     add_now("/v1/status", &AgentApi::status);
     add_now("/metrics", &AgentApi::metrics);
     add_question("/v1/wss", [](const Inspector& inspector) -> Result<boost::json::object> {
@@ -183,6 +192,29 @@ http::Response AgentApi::metrics() {
     response.headers["Content-Type"] = "text/plain; version=0.0.4; charset=utf-8";
     response.body = registry_.render();
     return response;
+}
+
+// Of the cgroups of all targets; after a new one has begun for each, or as they are.
+http::Response AgentApi::generations(bool begin) {
+    std::set<std::string> cgroups;
+    for (const auto& target : balancer_.status().targets)
+        cgroups.insert(target.cgroups.begin(), target.cgroups.end());
+    auto found = read_generations(files_, cgroups);
+    if (found && begin) {
+        if (const auto begun = begin_generations(files_, *found); !begun) return refusal(begun.error());
+        found = read_generations(files_, cgroups);
+    }
+    if (!found) return refusal(found.error());
+    boost::json::array rows;
+    for (const CgroupGenerations& cgroup : *found)
+        for (const NodeGenerations& node : cgroup.nodes)
+            for (const Generation& one : node.generations)
+                rows.push_back({{"cgroup", cgroup.cgroup},
+                                {"node", node.node},
+                                {"age_ms", one.age.count()},
+                                {"anonymous", one.anonymous_pages << kPageShift},
+                                {"file", one.file_pages << kPageShift}});
+    return answer_of({{"generations", std::move(rows)}});
 }
 
 asio::awaitable<http::Response> AgentApi::ask(Question question) {

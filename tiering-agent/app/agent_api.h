@@ -21,8 +21,7 @@ namespace memtide::agent {
 class AgentApi {
   public:
     // All of them outlive it.
-    AgentApi(boost::asio::any_io_executor executor, const Files& files, Balancer& balancer,
-             LiveConfig& config);
+    AgentApi(boost::asio::any_io_executor executor, Files& files, Balancer& balancer, LiveConfig& config);
 
     [[nodiscard]] const http::Router& router() const { return router_; }
     // Reads the configuration again; `whose` is who wants it, for the log. `applied`, if any, is called on
@@ -34,13 +33,14 @@ class AgentApi {
     struct Answer;
     [[nodiscard]] http::Response status() const;
     [[nodiscard]] http::Response metrics();
+    [[nodiscard]] http::Response generations(bool begin);
     boost::asio::awaitable<http::Response> ask(Question question);
     boost::asio::awaitable<http::Response> reload_for(http::Request request);
     boost::asio::awaitable<http::Response> explain(http::Request request);
     boost::asio::awaitable<http::Response> heat(http::Request request);
 
     boost::asio::any_io_executor executor_;
-    const Files& files_;
+    Files& files_;
     Balancer& balancer_;
     LiveConfig& config_;
     metrics::Registry registry_;

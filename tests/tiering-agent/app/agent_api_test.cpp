@@ -115,6 +115,23 @@ TEST_F(Api, WhatTheBalancerKnowsIsAskedOfIt) {
     EXPECT_EQ(json_of("/v1/explain?pid=100&address=7f0000001000").at("address"), "0x7f0000001000");
 }
 
+TEST_F(Api, GenerationsAreThoseOfTheCgroupsOfTargets) {
+    machine_.run(1);
+    expect_refusal("/v1/generations", 404, "debugfs has to be mounted");
+    machine_.tree_.put(
+        "sys/kernel/debug/lru_gen",
+        "memcg     1 /\n node     0\n          0       2000        100          50 \n"
+        "memcg     9 /system.slice/worker.service\n node     1\n          4       7000        2     1 \n");
+    const auto rows = json_of("/v1/generations").at("generations").as_array();
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0],
+              boost::json::parse(R"({"cgroup": "/system.slice/worker.service", "node": 1, "age_ms": 7000,
+                                              "anonymous": 8192, "file": 4096})"));
+    (void)ask("/v1/generations", "POST");
+    EXPECT_THAT(*machine_.files_.read("sys/kernel/debug/lru_gen"), testing::StartsWith("+ 9 1 4"));
+    expect_refusal("/v1/generations?all=1", 400, "it takes none");
+}
+
 TEST_F(Api, WhatMakesNoSenseIsRefused) {
     start();
     wait_for_a_round();

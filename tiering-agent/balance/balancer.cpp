@@ -115,6 +115,7 @@ void Balancer::round(const std::stop_token& stop) {
     const Pace::Round round{.present_pages = look.present_pages,
                             .touched_pages = look.touched_pages,
                             .touched_slow_pages = look.touched_slow_pages,
+                            .is_cut = *look.all_touched_pages > 2 * look.touched_pages,
                             .fast_pages = fast_pages_,
                             .moved_pages = moved,
                             .is_even = is_even_,
@@ -168,14 +169,17 @@ void Balancer::begin_window() {
 
 Look Balancer::end_window() {
     Look sum;
+    std::uint64_t all_touched_pages = 0;
     for_each_due([&](Watch& watch) -> Result<> {
         const auto look = watch.look(parts_.tracker, tier_of_node_, steady_clock::now());
         if (!look) return std::unexpected(look.error());
         sum.present_pages += look->present_pages;
         sum.touched_pages += look->touched_pages;
         sum.touched_slow_pages += look->touched_slow_pages;
+        all_touched_pages += look->all_touched_pages.value_or(look->touched_pages);
         return {};
     });
+    sum.all_touched_pages = all_touched_pages;
     return sum;
 }
 

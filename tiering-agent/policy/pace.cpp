@@ -56,9 +56,11 @@ bool Pace::is_surprised(const Round& round) {
 void Pace::set_window(const Round& round) {
     if (round.fast_pages == 0 || round.present_pages == 0) return;
     const double share = double(round.touched_pages) / double(round.fast_pages);
-    if (share >= kTooFew && share <= kTooMany) return;
+    const bool is_right = share >= kTooFew && share <= kTooMany;
+    if (is_right && !round.is_cut) return;
     const bool is_saturated = double(round.touched_pages) > kSaturated * double(round.present_pages);
     const double step = is_saturated ? 1 / kStepDown
+                        : is_right   ? 1 / kMostStep
                         : share > 0  ? std::clamp(kWanted / share, 1 / kMostStep, kMostStep)
                                      : kMostStep;
     const auto next = milliseconds(std::llround(double(window_.count()) * step));

@@ -32,7 +32,9 @@ class Pace {
         std::uint64_t present_pages = 0;  // of what was looked at; 0: the rest of it says nothing
         std::uint64_t touched_pages = 0;
         std::uint64_t touched_slow_pages = 0;  // of these
-        std::uint64_t fast_pages = 0;          // that the faster tier has for what is watched
+        // Far more were touched than were counted: the first ones of each process are known, and are enough.
+        bool is_cut = false;
+        std::uint64_t fast_pages = 0;  // that the faster tier has for what is watched
         std::uint64_t moved_pages = 0;
         bool is_even = false;               // nothing is to be gained
         std::chrono::microseconds cost{0};  // processor time of the look and the plan

@@ -30,6 +30,14 @@ TEST(Pace, WindowsTouchAPartOfWhatFits) {
     EXPECT_EQ(pace.window(), Pace::Options{}.longest_window);
 }
 
+TEST(Pace, WhereTheFirstTouchesAreEnoughAWindowNeedNotBeLong) {
+    Pace pace({});
+    Pace::Round cut = round(30'000);
+    cut.is_cut = true;
+    for (int i = 0; i < 20; ++i) pace.note(cut);
+    EXPECT_EQ(pace.window(), milliseconds(20)) << "as long as a look takes";
+}
+
 TEST(Pace, RestsKeepTheCostBelowItsShare) {
     Pace pace({});
     for (int i = 0; i < 30; ++i) pace.note(round(30'000));

@@ -43,9 +43,10 @@ std::size_t addresses_for(Bytes capacity) {
 
 void give_pages_back(void* block, std::size_t size) {
     static const auto kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const auto begin = (reinterpret_cast<std::uintptr_t>(block) + kPage - 1) / kPage * kPage;
-    const auto end = (reinterpret_cast<std::uintptr_t>(block) + size) / kPage * kPage;
-    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    const auto address = reinterpret_cast<std::uintptr_t>(block);
+    const auto begin = (address + kPage - 1) / kPage * kPage;
+    const auto end = (address + size) / kPage * kPage;
+    if (begin < end) ::madvise(static_cast<char*>(block) + (begin - address), end - begin, MADV_DONTNEED);
 }
 
 memtide_heap* find_open(std::string_view name) {

@@ -74,6 +74,16 @@ TEST_F(TieringInQemu, AHotSetThatJumpsIsFollowed) {
     EXPECT_LT(run_figures(run, 1).failed_moves, 0.05);
 }
 
+// All of them are written to within a millisecond: only their order tells.
+TEST_F(TieringInQemu, HotHugePagesAreSeen) {
+    const LoadRun run =
+        this->run(guest_script(System::kAgent, plan_, agent_, load(60, {"--thp", "on"}), kLimit - 30));
+    const auto phases = phase_figures(run);
+    ASSERT_EQ(phases.size(), 1U);
+    EXPECT_LT(phases[0].first_hit, 0.6 * phases[0].oracle);
+    EXPECT_GT(phases[0].steady_hit, 0.9 * phases[0].oracle);
+}
+
 // Only reads: no write tells what is hot.
 TEST_F(TieringInQemu, AHotSetThatIsOnlyReadIsSeen) {
     plan_.companion_ms = 10;  // an emulated processor has to forget its TLB for accessed bits to tell
@@ -114,6 +124,44 @@ TEST_F(TieringInQemu, OneAgentAMachineAndItsMonitorsEndWithIt) {
         "grep -q 'somebody else uses DAMON (kdamond 0)' /run/agent2.log || fail 'does not say that'\n"
         "[ \"$(cat 0/state)\" = on ] || fail 'turned off what was not its own'\n"
         "kill $load; echo fine\n";
+    const auto output = run_in_guest(plan_, folder_.path(), script, kLimit);
+    ASSERT_TRUE(output) << output.error().message;
+    EXPECT_EQ(output->lines, "fine\n");
+}
+
+// Every question that people ask, and a configuration that is read again: the good one, and not the bad one.
+TEST_F(TieringInQemu, ItAnswersPeopleAndReadsItsConfigurationAgain) {
+    const std::string script =
+        "fail() { echo \"$1\" >&2; cat /run/answer /run/agent.log >&2; exit 1; }\n"
+        "wait_for() { for i in $(seq 300); do eval \"$1\" && return 0; sleep 0.1; done; fail \"never: $1\"; "
+        "}\n"
+        "ask() { $memtide agent \"$@\" >/run/answer 2>&1 || fail \"agent $*\"; }\n"
+        "says() { grep -q -- \"$1\" /run/answer || fail \"does not say $1\"; }\n"
+        "status() { curl -s --unix-socket /run/memtide/tiering-agent/agent.sock http://agent/v1/status; }\n"
+        "mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null\n"
+        "echo y >/sys/kernel/mm/lru_gen/enabled\n"
+        "echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p /sys/fs/cgroup/load\n"
+        "printf 'tiering:\\n  mode: move\\n  processor_share: 20%%\\n' >/run/agent.yaml\n" +
+        fmt::format(
+            "memtide={}\n{} --config /run/agent.yaml >/run/agent.log 2>&1 &\nagent=$!\n"
+            "( echo 0 >/sys/fs/cgroup/load/cgroup.procs; exec {} --size 128MiB --seconds 100 "
+            ">/dev/null ) &\nload=$!\n",
+            MEMTIDE_CLI, MEMTIDE_AGENT, MEMTIDE_TIERING_LOAD) +
+        "wait_for 'status | grep -q \"\\\"processes\\\":1\"'\n"
+        "wait_for '$memtide agent wss 2>/dev/null | grep -q memtide-tiering'\n"
+        "ask status; says 'move'; ask plan; says 'would move'; ask heat; ask top; ask heat --svg "
+        "/run/heat.svg\n"
+        "grep -q '<svg' /run/heat.svg || fail 'no picture'\n"
+        "ask generations --begin; ask generations; says '^/load'\n"
+        "page=$(awk '/rw-p/ && /heap|^7f/ {split($1, a, \"-\"); print a[1]; exit}' /proc/$load/maps)\n"
+        "ask explain $load $page; says 'page'; says 'verdict\\|it stays\\|next exchange\\|windows'\n"
+        "printf 'tiering:\\n  mode: mvoe\\n' >/run/agent.yaml; kill -HUP $agent\n"
+        "wait_for 'status | grep -q mvoe'\n"
+        "$memtide agent reload >/run/answer 2>&1 && fail 'takes nonsense'; says 'agent.yaml:2'\n"
+        "status | grep -q '\"mode\":\"move\"' || fail 'not the one of before'\n"
+        "printf 'tiering:\\n  mode: observe\\n' >/run/agent.yaml; kill -HUP $agent\n"
+        "wait_for 'status | grep -q \"\\\"mode\\\":\\\"observe\\\"\"'\n"
+        "kill $load; kill $agent; wait $agent || fail 'does not end well'; echo fine\n";
     const auto output = run_in_guest(plan_, folder_.path(), script, kLimit);
     ASSERT_TRUE(output) << output.error().message;
     EXPECT_EQ(output->lines, "fine\n");

@@ -404,6 +404,7 @@ void Balancer::send_far(const std::stop_token& stop) {
                                  .heat = &watch.heat(),
                                  .ranges = &watch.private_ranges(),
                                  .pages_by_tier = &watch.pages_by_tier(),
+                                 .hints = watch.hints().ranges(),
                                  .may_send = mode_of(watch.target()) == TieringMode::kMove});
     const auto now = steady_clock::now();
     far_->round(processes, options_.config.targets, now,

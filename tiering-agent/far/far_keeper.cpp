@@ -128,7 +128,7 @@ void FarKeeper::note(const std::vector<FarProcess>& processes, const std::vector
         if (++space.rounds < kMostRounds && ticks == 0) continue;
         space.rounds = 0;
         space.noted_at += ticks * tick;
-        const ColdPages::Returns returns = space.cold.note(*process.heat, ticks);
+        const ColdPages::Returns returns = space.cold.note(*process.heat, ticks, process.hints);
         group.since.returned += returns.pages;
         group.since.returned_soon += returns.soon;
         FarStatus::OfTarget& told = status_.targets[process.target];

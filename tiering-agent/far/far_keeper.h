@@ -25,6 +25,7 @@ struct FarProcess {
     HeatMap* heat = nullptr;
     const std::vector<VirtualRange>* ranges = nullptr;          // that may leave, by ascending address
     const std::vector<std::uint64_t>* pages_by_tier = nullptr;  // of the last look
+    std::span<const HintRange> hints{};                         // what it says of its memory
     bool may_send = false;                                      // the target's mode is `move`
 };
 

@@ -62,7 +62,8 @@ void ColdPages::advance(Group& group, unsigned ticks) const {
     }
 }
 
-ColdPages::Returns ColdPages::note(const HeatMap& heat, unsigned ticks) {
+ColdPages::Returns ColdPages::note(const HeatMap& heat, unsigned ticks, std::span<const HintRange> hints) {
+    HintCursor cursor(hints);
     for (auto& [number, group] : groups_) advance(group, ticks);
     Returns returns;
     heat.for_each([&](const HeatMap::Unit& unit) {
@@ -78,7 +79,10 @@ ColdPages::Returns ColdPages::note(const HeatMap& heat, unsigned ticks) {
             group.pages.assign(1, Page{});
         }
         const std::size_t index = unit.pages == 1 ? unit.page % kPagesPerHuge : 0;
-        note_page(group, group.pages[index], unit, ticks, returns);
+        Page& page = group.pages[index];
+        note_page(group, page, unit, ticks, returns);
+        if (!hints.empty() && cursor.of(unit.page, unit.pages) == Hint::kCold && unit.heat.recent() == 0)
+            page.age = kAges - 1;
     });
     std::erase_if(groups_, [](const auto& entry) {
         return entry.second.out == 0 &&

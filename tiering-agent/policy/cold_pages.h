@@ -5,8 +5,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "common/hints/hint_ranges.h"
 #include "tiering-agent/policy/heat_map.h"
 
 namespace memtide::agent {
@@ -34,8 +36,9 @@ class ColdPages {
         std::uint64_t soon = 0;  // of these, too soon
     };
     // So many ticks have passed since the last call; often enough that PageHeat::recent() of what was touched
-    // meanwhile is not 0 again: 4 windows. Answers what is present though it was out.
-    Returns note(const HeatMap& heat, unsigned ticks);
+    // meanwhile is not 0 again: 4 windows. Answers what is present though it was out. What its process says
+    // to be cold, and does not touch, is as old as can be at once.
+    Returns note(const HeatMap& heat, unsigned ticks, std::span<const HintRange> hints = {});
 
     // Pages that may go, by how long they were untouched. `tier`: only those that lie there.
     struct Histogram {

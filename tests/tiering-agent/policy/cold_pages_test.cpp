@@ -23,7 +23,7 @@ class Cold : public testing::Test {
                     if (!away_.contains(p)) seen[p] = {tier_, touched.contains(p), huge_};
                 heat_.observe(kFirst, seen);
             }
-            const ColdPages::Returns returns = cold_->note(heat_, 1);
+            const ColdPages::Returns returns = cold_->note(heat_, 1, hints_);
             returned_ += returns.pages;
             soon_ += returns.soon;
         }
@@ -52,6 +52,7 @@ class Cold : public testing::Test {
 
     HeatMap heat_;
     std::optional<ColdPages> cold_{true};
+    std::vector<HintRange> hints_{};
     std::size_t count_ = kPagesPerHuge;
     std::uint8_t tier_ = 1;
     bool huge_ = false;
@@ -59,6 +60,23 @@ class Cold : public testing::Test {
     std::uint64_t returned_ = 0;
     std::uint64_t soon_ = 0;
 };
+
+TEST_F(Cold, WhatItsProcessSaysToBeColdGoesAtOnceUnlessItIsTouched) {
+    cold_.emplace(false);
+    pass(5);
+    ASSERT_TRUE(offered().empty());
+    hints_ = {{kFirst + 10, kFirst + 20, Hint::kCold}, {kFirst + 30, kFirst + 40, Hint::kHot}};
+    pass(1, {15});
+    EXPECT_EQ(offered(), (std::vector<std::uint64_t>{10, 11, 12, 13, 14, 16, 17, 18, 19}));
+}
+
+// Where reads are not seen its word is tried with a few pages, too.
+TEST_F(Cold, WhatIsSaidToBeColdIsProbedWhereReadsAreNotSeen) {
+    pass(5);
+    hints_ = {{kFirst, kFirst + kPagesPerHuge, Hint::kCold}};
+    pass(1);
+    EXPECT_EQ(offered().size(), ColdPages::kProbes);
+}
 
 TEST_F(Cold, NothingIsColdAtFirst) {
     pass(ColdPages::kTicks);

@@ -17,6 +17,7 @@ std::uint64_t present_pages(const Watch& watch) {
 // Watches by what they have, the most first.
 std::vector<const Watch*> by_size(const std::map<std::uint64_t, Watch>& watches) {
     std::vector<const Watch*> sorted;
+    sorted.reserve(watches.size());
     for (const auto& [space, watch] : watches) sorted.push_back(&watch);
     std::ranges::stable_sort(sorted, std::ranges::greater{},
                              [](const Watch* watch) { return present_pages(*watch); });

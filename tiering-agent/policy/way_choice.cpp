@@ -39,7 +39,8 @@ void WayChoice::note(Way way, std::uint64_t touched_pages, double faulting) {
     const Way before = way_;
     Tried& tried = way == Way::kWrites ? writes_ : accesses_;
     const auto touched = double(touched_pages);
-    const bool is_news = touched > kAsBefore * tried.touched || kAsBefore * touched < tried.touched;
+    const bool is_news =
+        !was_trial && (touched > kAsBefore * tried.touched || kAsBefore * touched < tried.touched);
     tried.touched += (tried.times == 0 ? 1 : kWeight) * (touched - tried.touched);
     ++tried.times;
     if (way == Way::kWrites) faulting_ += kWeight * (faulting - faulting_);

@@ -8,8 +8,8 @@ namespace memtide::agent {
 // Which of two ways to look at a process fits it: one that sees writes alone, page by page, and costs the
 // process a page fault for each page that it writes; or one that sees reads as well, costs it nothing, and
 // knows small pages by regions where there are many. The first, as long as writes tell what is touched, and
-// what they cost lets it be asked often enough. Both are tried at the start, and the other one now and then.
-// A pure state machine.
+// what they cost lets it be asked often enough. Both are tried at the start, and the other one now and then:
+// sooner when the one that was chosen sees much more or less than it did. A pure state machine.
 class WayChoice {
   public:
     enum class Way { kWrites, kAccesses };

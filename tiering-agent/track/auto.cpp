@@ -50,7 +50,11 @@ class AutoTracker final : public Tracker {
         choice.is_trial = choice.way.is_trial();
         choice.begun = steady_clock::now();
         if (choice.now == Way::kAccesses) {
-            auto begun = accesses_->begin(pid, wish);
+            // How much is touched a trial tells at a small part of the cost of telling what.
+            constexpr int kPartOfATrial = 8;
+            WindowWish cheaper = wish;
+            if (choice.is_trial) cheaper.budget /= kPartOfATrial;
+            auto begun = accesses_->begin(pid, cheaper);
             if (begun || begun.error().code == ErrorCode::kNotFound) return begun;
             log::debug("DAMON cannot be had", {{"pid", pid}, {"error", begun.error()}});
             choice.now = Way::kWrites;

@@ -83,6 +83,19 @@ TEST(WayChoice, TheOtherIsTriedTheLessOftenTheLongerAllIsAsItWas) {
     EXPECT_EQ(trials.back() - trials[trials.size() - 2], 33);
 }
 
+// As accessed bits are where processors seldom forget what they know of a page.
+TEST(WayChoice, WhatTheOtherSeesMayVaryAsItWill) {
+    WayChoice choice(0.02);
+    watch(choice, 10, 1'000, 1'000);
+    int trials = 0;
+    for (int i = 0; i < 200; ++i) {
+        trials += choice.is_trial() ? 1 : 0;
+        watch(choice, 1, 1'000, i % 2 == 0 ? 1'000 : 1);
+    }
+    EXPECT_LE(trials, 9);
+    EXPECT_EQ(choice.way(), Way::kWrites);
+}
+
 // On the border it stays as it is.
 TEST(WayChoice, DoesNotGoToAndFro) {
     WayChoice reader(0.02);

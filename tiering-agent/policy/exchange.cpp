@@ -323,7 +323,27 @@ class Exchange {
           up(census.slow, false),
           tiers_(tiers),
           options_(options),
-          windows_(census.spread.windows()) {}
+          windows_(census.spread.windows()) {
+        if (options.most_fast < 1)
+            touches_left_ =
+                options.most_fast * (census.touches_fast + census.touches_slow) - census.touches_fast;
+        all_touches_ = census.touches_fast + census.touches_slow;
+    }
+
+    // More falls on the faster tier than should.
+    [[nodiscard]] bool is_overloaded() const {
+        constexpr double kMargin = 0.02;
+        return touches_left_ < -kMargin * all_touches_;
+    }
+    void spread() {
+        for (const std::size_t kind : classes_by_rank(false)) {
+            if (is_said(kind) || heat_of(kind) < options_.least_heat) continue;
+            const auto units = static_cast<std::uint64_t>(std::max(-touches_left_ / touches_of(kind), 0.0));
+            const std::uint64_t pages = demotable(kind, units * unit_of(kind));
+            down.take(kind, pages);
+            touches_left_ += double(pages / unit_of(kind)) * touches_of(kind);
+        }
+    }
 
     void make_reserve() {
         // Half of it may be missing before it is worth a plan: what is free goes up and down by itself.
@@ -383,14 +403,26 @@ class Exchange {
     }
     // As much of a class as there is room for; false when that is nothing.
     bool promote(std::size_t kind) {
-        const std::uint64_t pages = down_to(std::min({room_, up.left(kind), budget()}), unit_of(kind));
+        const std::uint64_t pages =
+            down_to(std::min({room_, up.left(kind), budget(), bearable(kind)}), unit_of(kind));
         up.take(kind, pages);
+        touches_left_ -= double(pages / unit_of(kind)) * touches_of(kind);
         room_ -= pages;
         return pages > 0;
     }
 
+    // Of a unit of that class.
+    [[nodiscard]] static double touches_of(std::size_t kind) { return touches_of_heat(heat_of(kind)); }
+    // Pages of a class that the faster tier can take without being overloaded.
+    [[nodiscard]] std::uint64_t bearable(std::size_t kind) const {
+        if (options_.most_fast >= 1 || is_said(kind)) return UINT64_MAX;
+        return static_cast<std::uint64_t>(std::max(touches_left_ / touches_of(kind), 0.0)) * unit_of(kind);
+    }
+
     const Pair& tiers_;
     const ExchangeOptions& options_;
+    double touches_left_ = 0;  // that may still come to the faster tier, where there is such a limit
+    double all_touches_ = 0;
     unsigned windows_;  // that units were seen in, on the average
     std::size_t coldest_ = 0;
     std::size_t hottest_ = 0;
@@ -414,8 +446,12 @@ Part plan_part(std::span<const Space> spaces, const Pair& tiers, const ExchangeO
     // Where nothing tells pages apart yet, the ones to have first would be any. Where nothing ever will, a
     // little free memory is not worth it: what comes and goes by itself would be filled and made free again.
     const bool is_worth_it = census.spread.is_well_known() && tiers.fast_free >= kMuchFree * tiers.reserve;
-    decided.fill(part.plan.is_even && !is_worth_it);
-    decided.exchange(part.plan.is_even);
+    if (decided.is_overloaded()) {
+        decided.spread();
+    } else {
+        decided.fill(part.plan.is_even && !is_worth_it);
+        decided.exchange(part.plan.is_even);
+    }
     part.plan.demotions = collect(spaces, census, tiers.fast, census.may_fall, decided.down, log);
     part.plan.promotions = collect(spaces, census, tiers.slow, census.may_rise, decided.up, log);
     return part;

@@ -42,6 +42,9 @@ struct ExchangeOptions {
     double certainty = 4.5;
     // What is touched in a smaller share of windows than this is not worth its move; of PageHeat::kMost.
     unsigned least_heat = 8;
+    // Of all touches, that should fall on the faster tier at most (Spread). While more do, the warmest go
+    // down, for they are the fewest; hints are obeyed first.
+    double most_fast = 1;
 };
 
 // Units that were observed less often are too new to be judged.

@@ -59,7 +59,14 @@ std::uint64_t Simulator::plan_and_move(double seconds) {
     ExchangeOptions options;
     options.most_pages = static_cast<std::uint64_t>(machine_.copied_per_second * seconds);
     options.certainty *= 1 + 4 * log_.wasted_share();
+    constexpr double kProbeEvery = 2;
+    if (machine_.spreads && machine_.fast_touches > 0 && now_ >= probed_ + kProbeEvery) {
+        probed_ = now_;
+        spread_.note({.fast = fast_latency(), .slow = machine_.slow_ns});
+    }
+    options.most_fast = spread_.most_fast();
     const ExchangePlan plan = plan_exchange(std::span(&space, 1), tiers, options, &log_);
+    spread_.set_now(plan.hit_before);
     const auto apply = [&](const std::vector<Move>& moves, std::uint8_t to) {
         for (const Move& move : moves) {
             is_fast_[(move.page - kFirstPage) / machine_.unit] = to == kFast;
@@ -77,6 +84,12 @@ double Simulator::hit() const {
     double fast = 0;
     for (std::size_t i = 0; i < rates_.size(); ++i) fast += is_fast_[i] ? rates_[i] : 0;
     return fast / std::accumulate(rates_.begin(), rates_.end(), 0.0);
+}
+
+double Simulator::fast_latency() const {
+    if (machine_.fast_touches == 0) return machine_.fast_ns;
+    const double all = std::accumulate(rates_.begin(), rates_.end(), 0.0);
+    return machine_.fast_ns / (1 - std::min(hit() * all / machine_.fast_touches, 0.98));
 }
 
 double Simulator::oracle() const {
@@ -118,6 +131,7 @@ Simulator::Score Simulator::run(double seconds) {
         pass(std::chrono::duration<double>(pace_.rest()).count());
     }
     score.hit = hit();
+    score.latency_ns = score.hit * fast_latency() + (1 - score.hit) * machine_.slow_ns;
     score.wasted_pages = log_.wasted_pages() - wasted;
     score.processor_share = cost / (now_ - begins);
     for (const auto& [time, was] : course)

@@ -6,6 +6,7 @@
 
 #include "tiering-agent/policy/exchange.h"
 #include "tiering-agent/policy/pace.h"
+#include "tiering-agent/policy/spread.h"
 
 namespace memtide::agent {
 
@@ -19,6 +20,12 @@ class Simulator {
         double copied_per_second = 250'000;  // pages; move_pages(2) of single pages, facts of 1 GB/s
         std::chrono::microseconds look_cost{20'000};
         std::uint32_t unit = 1;  // pages: 1, or kPagesPerHuge
+        // Touches a second that the faster tier bears; 0: any number. The more of that it has, the later it
+        // answers, as a queue does: idle / (1 - load).
+        double fast_touches = 0;
+        double fast_ns = 100;  // when idle
+        double slow_ns = 250;
+        bool spreads = true;
     };
     struct Score {
         double hit = 0;        // at the end
@@ -28,6 +35,7 @@ class Simulator {
         std::uint64_t moved_pages = 0;
         std::uint64_t wasted_pages = 0;
         double processor_share = 0;  // of looking
+        double latency_ns = 0;       // of a touch, on the average, at the end
 
         [[nodiscard]] double hit_over_oracle() const { return hit / oracle; }
     };
@@ -46,6 +54,7 @@ class Simulator {
     std::uint64_t plan_and_move(double seconds);
     [[nodiscard]] double hit() const;
     [[nodiscard]] double oracle() const;
+    [[nodiscard]] double fast_latency() const;
     [[nodiscard]] MoveLog::Time clock() const;
 
     Machine machine_;
@@ -59,6 +68,8 @@ class Simulator {
     HeatMap heat_;
     MoveLog log_;
     Pace pace_{Pace::Options{}};
+    Spread spread_;
+    double probed_ = 0;
 };
 
 // Touches a second for each page, `total` of them all together.

@@ -48,6 +48,18 @@ std::string render_agent_status(const json::value& status) {
     line("moved", fmt::format("{} up, {} down, {} of it for nothing", size_of(status, "promoted"),
                               size_of(status, "demoted"), size_of(status, "wasted")));
     if (const std::string failed = failures_of(status); !failed.empty()) line("not moved", failed);
+    if (const double most = real_of(status, "most_fast"); most > 0 && most < 1)
+        line("spread",
+             fmt::format(
+                 "{:.0f} % of the touches at most shall fall on the fastest tier: it answers in {:.0f} "
+                 "ns, the next in {:.0f}",
+                 100 * most, real_of(status, "fast_ns"), real_of(status, "slow_ns")));
+    for (const json::value& target : items_of(status, "targets"))
+        if (const double pace = real_of(target, "pace"); pace > 0 && pace < 1)
+            line("held back",
+                 fmt::format(
+                     "{}: {:.0f} % of the full pace; {}", text_of(target, "name"), 100 * pace,
+                     flag_of(target, "pressed") ? "its processes wait for memory" : "memory answers late"));
     line("looks", fmt::format("{} of {} ms, {} ms between; {:.1f} s of a processor, {} of memory",
                               number_of(status, "rounds"), number_of(status, "window_ms"),
                               number_of(status, "rest_ms"), real_of(status, "processor_seconds"),

@@ -67,6 +67,10 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
             .counted("memtide_target_demoted_bytes_total", "Moved to a slower tier",
                      {{"target", target.name}})
             .set(bytes(target.demoted_pages));
+        registry
+            .gauge("memtide_target_pace_ratio", "Share of the full pace at which pages of a target move",
+                   {{"target", target.name}})
+            .set(target.pace);
         for (const auto& [hint, hinted] :
              {std::pair("hot", target.hot_pages), std::pair("cold", target.cold_pages),
               std::pair("pin", target.pinned_pages)})
@@ -84,6 +88,18 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
             .set(bytes(pages));
     registry.gauge("memtide_tiering_hit_ratio", "Share of touches that fall on the fastest tier, estimated")
         .set(status.hit);
+    registry
+        .gauge("memtide_tiering_most_fast_ratio",
+               "Share of touches that should fall on the fastest tier at most; 1: it is not the bottleneck")
+        .set(status.most_fast);
+    if (status.tiers.size() > 1)
+        for (const auto& [tier, latency] : {std::pair(status.tiers[0].name, status.fast_ns),
+                                            std::pair(status.tiers[1].name, status.slow_ns)})
+            if (latency > 0)
+                registry
+                    .gauge("memtide_tier_latency_seconds", "Of a load from a tier, as the agent measures it",
+                           {{"tier", tier}})
+                    .set(latency * 1e-9);
     registry.counted("memtide_tiering_rounds_total", "Windows looked at")
         .set(static_cast<double>(status.rounds));
     registry

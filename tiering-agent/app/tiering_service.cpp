@@ -40,7 +40,9 @@ struct TieringService::Impl {
           tracker(std::move(chosen)),
           mover(make_unit_mover()),
           far(make_swap_tier(files)),
-          balancer({files, *tracker, *mover, far.get()}, options_of(config.config().tiering, published)),
+          latency(make_memory_latency()),
+          balancer({files, *tracker, *mover, far.get(), latency.get()},
+                   options_of(config.config().tiering, published)),
           api(executor, files, balancer, config),
           server(executor, api.router()) {}
 
@@ -48,6 +50,7 @@ struct TieringService::Impl {
     std::unique_ptr<Tracker> tracker;
     std::unique_ptr<UnitMover> mover;
     std::unique_ptr<FarTier> far;
+    std::unique_ptr<MemoryLatency> latency;
     Balancer balancer;
     AgentApi api;
     http::Server server;

@@ -193,26 +193,44 @@ TieringMode Balancer::mode_of(std::size_t target) const {
     return std::min(options_.config.mode, options_.config.targets[target].mode);
 }
 
-// A target with a rate limit may move what it did not in the last second, half of it in each direction.
-void Balancer::refill_rates(Time now) {
-    const double passed = std::min(1.0, std::chrono::duration<double>(now - rates_filled_).count());
-    rates_filled_ = now;
-    for (std::vector<double>* const left : {&up_left_, &down_left_}) {
-        left->resize(options_.config.targets.size());
-        for (std::size_t i = 0; i < left->size(); ++i) {
-            const double rate = double(pages(options_.config.targets[i].rate_limit)) / 2;
-            // A huge page can be saved up for.
-            (*left)[i] = std::min(std::max(rate, double{kPagesPerHuge}), (*left)[i] + rate * passed);
-        }
+// What holds targets back, and where the fastest tier is the bottleneck.
+void Balancer::look_around(Time now) {
+    if (parts_.latency != nullptr && options_.config.spread && tiers_.tiers.size() > 1 && now >= probe_at_) {
+        probe_at_ = now + options_.probe_every;
+        probe();
     }
+    std::vector<Restraint::Target> targets;
+    // Nobody else writes to the status.
+    for (const auto& target : status_.targets)
+        targets.push_back({target.cgroups, target.promoted_pages + target.demoted_pages});
+    restraint_.note(parts_.files, options_.config.targets, targets, spread_.loaded(), now);
 }
 
-bool Balancer::spend(const Move& move, std::vector<double>& left) const {
-    const std::size_t target = watches_.at(move.space).target();
-    if (options_.config.targets[target].rate_limit == Bytes{}) return true;
-    if (left[target] < move.pages) return false;
-    left[target] -= move.pages;
-    return true;
+void Balancer::probe() {
+    const auto leaving = [this] {
+        const std::lock_guard lock(mutex_);
+        return leaving_;
+    }();
+    std::set<int> used;
+    // Of a tier the fastest of its nodes.
+    const auto latency_of = [&](const Tier& tier) {
+        double lowest = 0;
+        for (const int node : tier.nodes) {
+            if (leaving.contains(node)) continue;
+            used.insert(node);
+            const auto latency = parts_.latency->measure(node);
+            if (latency && (lowest == 0 || *latency < lowest)) lowest = *latency;
+        }
+        return lowest;
+    };
+    probed_ = {.fast = latency_of(tiers_.tiers[0]), .slow = latency_of(tiers_.tiers[1])};
+    parts_.latency->keep_only(used);
+    const double before = spread_.most_fast();
+    spread_.set_now(hit_);
+    spread_.note(probed_);
+    if (spread_.most_fast() != before)
+        log::info("the fastest tier is the bottleneck",
+                  {{"most_fast", spread_.most_fast()}, {"fast_ns", probed_.fast}, {"slow_ns", probed_.slow}});
 }
 
 // Whether the target may use both tiers.
@@ -261,6 +279,7 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
 }
 
 std::uint64_t Balancer::exchange_all(const std::stop_token& stop) {
+    look_around(steady_clock::now());
     std::uint64_t moved = 0;
     for (std::size_t fast = 0; fast + 1 < tiers_.tiers.size() && fast + 1 < PageHeat::kTiers; ++fast)
         moved += exchange(static_cast<std::uint8_t>(fast), stop);
@@ -306,6 +325,7 @@ std::optional<Balancer::Prepared> Balancer::prepare(std::uint8_t fast, Time now)
                      .reserve = job.reserve};
     constexpr std::uint64_t kMostPages = 1 << 18;  // 1 GiB: more than can be moved before the next plan
     prepared.options.most_pages = kMostPages;
+    if (fast == 0) prepared.options.most_fast = spread_.most_fast();
     // The more of what was moved had to go back, the surer it has to be.
     prepared.options.certainty *= 1 + 4 * log_.wasted_share();
     return prepared;
@@ -327,12 +347,13 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     const auto may_not = [&](const Move& move) {
         return mode_of(watches_.at(move.space).target()) != TieringMode::kMove;
     };
-    refill_rates(now);
-    const auto over = [&](std::vector<double>& left) {
-        return [&](const Move& move) { return may_not(move) || !spend(move, left); };
+    const auto over = [&](bool up) {
+        return [&, up](const Move& move) {
+            return may_not(move) || !restraint_.spend(watches_.at(move.space).target(), up, move.pages);
+        };
     };
-    std::erase_if(plan.promotions, over(up_left_));
-    std::erase_if(plan.demotions, over(down_left_));
+    std::erase_if(plan.promotions, over(true));
+    std::erase_if(plan.demotions, over(false));
     job.plan = &plan;
     CheckedMover mover(parts_.files, parts_.mover);
     for (const auto& [space, watch] : watches_) {
@@ -437,10 +458,15 @@ void Balancer::publish(const Pace::Round& round) {
     status_.wasted_pages = log_.wasted_pages();
     status_.hit = hit_;
     status_.is_even = is_even_;
+    status_.fast_ns = probed_.fast;
+    status_.slow_ns = probed_.slow;
+    status_.most_fast = spread_.most_fast();
     status_.heat_bytes = heat_bytes;
     for (std::size_t i = 0; i < now.size(); ++i) {
         auto& target = status_.targets[i];
         target.processes = now[i].processes;
+        target.pace = restraint_.share(i);
+        target.is_pressure = restraint_.is_pressure(i);
         target.hot_pages = now[i].hot_pages;
         target.cold_pages = now[i].cold_pages;
         target.pinned_pages = now[i].pinned_pages;

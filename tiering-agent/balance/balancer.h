@@ -14,13 +14,16 @@
 #include "tiering-agent/balance/decision_log.h"
 #include "tiering-agent/balance/lookout.h"
 #include "tiering-agent/balance/questions.h"
+#include "tiering-agent/balance/restraint.h"
 #include "tiering-agent/balance/watch.h"
 #include "tiering-agent/far/far_keeper.h"
 #include "tiering-agent/move/mover.h"
+#include "tiering-agent/observe/memory_latency.h"
 #include "tiering-agent/observe/processes.h"
 #include "tiering-agent/observe/tiers.h"
 #include "tiering-agent/policy/move_log.h"
 #include "tiering-agent/policy/pace.h"
+#include "tiering-agent/policy/spread.h"
 #include "tiering-agent/policy/targets.h"
 #include "tiering-agent/track/tracker.h"
 
@@ -35,6 +38,7 @@ struct BalanceOptions {
     std::chrono::milliseconds glance_every{2'000};   // while it rests
     std::chrono::milliseconds longest_move{2'000};   // then it is time to look again
     std::function<void(const Tiers&)> on_tiers{};    // called when they have changed
+    std::chrono::milliseconds probe_every{3'000};    // the latency of tiers is measured
     std::chrono::milliseconds far_every{5'000};      // then cold pages go to the far tier
     double reserve = 0.01;                           // of the faster tier, for what processes allocate next
 };
@@ -50,6 +54,8 @@ struct BalanceStatus {
         // Of its processes, those that have most of its memory; no more than kMostCgroups.
         std::vector<std::string> cgroups{};
         static constexpr std::size_t kMostCgroups = 8;
+        double pace = 1;              // of the full one, at which its pages move
+        bool is_pressure = false;     // its processes wait for memory: that is why
         std::uint64_t hot_pages = 0;  // of which its processes say so, there or not
         std::uint64_t cold_pages = 0;
         std::uint64_t pinned_pages = 0;
@@ -68,6 +74,11 @@ struct BalanceStatus {
     std::map<int, std::uint64_t> failed_pages{};  // by errno
     double hit = 1;        // share of the touches that fall on the fastest tier, as far as the heat tells
     bool is_even = false;  // no page is surely warmer than others
+    // Of a load from the two fastest tiers, ns; 0: not measured. And how much of all touches should fall on
+    // the fastest at most, since it is the bottleneck; 1: it is not.
+    double fast_ns = 0;
+    double slow_ns = 0;
+    double most_fast = 1;
     std::chrono::milliseconds window{};
     std::chrono::milliseconds rest{};
     std::chrono::microseconds processor_time{};
@@ -83,7 +94,8 @@ class Balancer {
         Files& files;
         Tracker& tracker;
         UnitMover& mover;
-        FarTier* far = nullptr;  // none: nothing leaves, whatever targets allow
+        FarTier* far = nullptr;            // none: nothing leaves, whatever targets allow
+        MemoryLatency* latency = nullptr;  // none: the fastest tier is never seen to be the bottleneck
     };
     Balancer(const Parts& parts, BalanceOptions options);
 
@@ -140,8 +152,8 @@ class Balancer {
     std::uint64_t exchange(std::uint8_t fast, const std::stop_token& stop);
     // Nothing when it cannot be known what room there is.
     std::optional<Prepared> prepare(std::uint8_t fast, Time now);
-    void refill_rates(Time now);
-    bool spend(const Move& move, std::vector<double>& left) const;
+    void look_around(Time now);
+    void probe();
     [[nodiscard]] bool takes_part(const TieringTarget& target, std::uint8_t fast) const;
     [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
     void send_far(const std::stop_token& stop);
@@ -167,9 +179,10 @@ class Balancer {
     std::chrono::microseconds disturbance_{0};  // of who was watched, by the window before this one
     std::uint64_t look_at_all_in_ = 0;          // the round in which all are due: what tiers are has changed
     Time refresh_at_{};
-    std::vector<double> up_left_;  // pages that each target may still move
-    std::vector<double> down_left_;
-    Time rates_filled_{};
+    Restraint restraint_;
+    Spread spread_;
+    Spread::Probe probed_;
+    Time probe_at_{};
     std::chrono::microseconds moving_{0};
     Lookout lookout_;
     std::chrono::microseconds glances_{0};  // processor time of those since the last round

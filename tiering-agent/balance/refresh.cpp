@@ -79,6 +79,7 @@ void Balancer::refresh_tiers() {
         }
         log::info("tier", {{"tier", tier.name}, {"capacity", tier.capacity}, {"why", tier.why}});
     }
+    spread_.forget();  // of other memory
     if (options_.on_tiers) options_.on_tiers(tiers_);
     if (auto done = parts_.tracker.refresh(); !done)
         log::warning("memory blocks cannot be read", {{"error", done.error()}});
@@ -136,8 +137,7 @@ bool Balancer::take_new_config() {
     const TieringConfig before = std::exchange(options_.config, std::move(taken->config));
     options_ = with_costs(std::move(options_));
     pace_.set_options(options_.pace);
-    up_left_.clear();
-    down_left_.clear();
+    restraint_.forget();
     const std::vector<std::uint64_t> lost = move_to_targets(before.targets);
     if (options_.config.tiers != before.tiers) tiers_ = {};  // so that they are seen to change
     // Whoever matches another target now stays watched.

@@ -100,8 +100,9 @@ struct TieringTarget {
     std::optional<FastShare> max_fast{};
     std::vector<std::string> tiers{};  // by name; empty: all
     std::vector<Exclusion> exclude{};
-    Bytes rate_limit{};              // per second; 0: none of its own
-    bool hints = true;               // whether what its processes say of their memory counts
+    Bytes rate_limit{};     // per second; 0: none of its own
+    double pressure = 0.1;  // share of the time that its processes may wait for memory while pages move
+    bool hints = true;      // whether what its processes say of their memory counts
     std::optional<FarLimits> far{};  // nothing leaves unless it is given
 
     friend bool operator==(const TieringTarget&, const TieringTarget&) = default;
@@ -127,6 +128,7 @@ struct TieringConfig {
     // Of the time of those who are looked at: what that may cost them.
     double slowdown = 0.02;
     double slowdown_changing = 0.2;
+    bool spread = true;  // where the fastest tier is the bottleneck
     std::vector<TierOverride> tiers{};
     std::vector<TieringTarget> targets{};  // names are unique
 

@@ -273,6 +273,10 @@ std::optional<FarLimits> read_far(const YamlValue& value) {
     return limits;
 }
 
+void read_time_share(const YamlMap& map, std::string_view key, double& into) {
+    if (const auto value = map.get(key)) into = read_percent(*value, "time", 0.01, 100).value_or(into);
+}
+
 TieringTarget read_target(const YamlValue& value, const TieringConfig& config, const UserLookup& users,
                           std::size_t number) {
     const YamlMap map = value.map();
@@ -289,6 +293,7 @@ TieringTarget read_target(const YamlValue& value, const TieringConfig& config, c
     if (const auto exclude = map.get("exclude"))
         for (const YamlValue& one : exclude->list()) target.exclude.push_back(read_exclusion(one));
     if (const auto rate = map.get("rate_limit")) target.rate_limit = read_rate(*rate);
+    read_time_share(map, "pressure", target.pressure);
     if (const auto hints = map.get("hints")) target.hints = hints->boolean();
     if (const auto far = map.get("far")) target.far = read_far(*far);
     return target;
@@ -356,10 +361,6 @@ void read_tiers(const YamlValue& value, TieringConfig& config) {
     }
 }
 
-void read_time_share(const YamlMap& map, std::string_view key, double& into) {
-    if (const auto value = map.get(key)) into = read_percent(*value, "time", 0.01, 100).value_or(into);
-}
-
 }  // namespace
 
 UserLookup system_users() {
@@ -385,6 +386,7 @@ TieringConfig read_tiering(const YamlValue& tiering, const UserLookup& users) {
     read_time_share(map, "processor_share_changing", config.processor_share_changing);
     read_time_share(map, "slowdown", config.slowdown);
     read_time_share(map, "slowdown_changing", config.slowdown_changing);
+    if (const auto spread = map.get("spread")) config.spread = spread->boolean();
     if (const auto tiers = map.get("tiers")) read_tiers(*tiers, config);
     if (const auto targets = map.get("targets"))
         read_targets(*targets, config, users);

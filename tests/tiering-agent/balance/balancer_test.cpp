@@ -179,6 +179,47 @@ TEST_F(Balance, PagesChangePlacesWhereBothTiersAreFull) {
     EXPECT_EQ(std::count(memory_.is_fast.begin(), memory_.is_fast.end(), true), 500);
 }
 
+// The first second counts for nothing: who waited before is not known.
+TEST_F(Balance, PagesMoveSlowlyWhileProcessesWaitForMemory) {
+    tree_.put("sys/fs/cgroup/system.slice/worker.service/memory.stat", "anon 1\n");
+    tree_.put("sys/fs/cgroup/system.slice/worker.service/memory.pressure", "some avg10=0.00 total=1000\n");
+    run(1);
+    EXPECT_EQ(balancer_->status().targets[0].pace, 1);
+    tree_.put("sys/fs/cgroup/system.slice/worker.service/memory.pressure", "some avg10=90.00 total=900000\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1'100));
+    run(1);
+    EXPECT_EQ(balancer_->status().targets[0].pace, 0.5);
+    EXPECT_TRUE(balancer_->status().targets[0].is_pressure);
+}
+
+class MadeUpLatency final : public MemoryLatency {
+  public:
+    std::optional<double> measure(int node) override {
+        asked.insert(node);
+        return node == 0 ? fast : 250;
+    }
+    void keep_only(const std::set<int>& nodes) override { kept = nodes; }
+
+    double fast = 100;
+    std::set<int> asked;
+    std::set<int> kept;
+};
+
+TEST_F(Balance, LessFallsOnTheFastestTierWhereItAnswersLate) {
+    MadeUpLatency latency;
+    options_.probe_every = std::chrono::milliseconds(0);
+    balancer_.emplace(Balancer::Parts{files_, memory_, memory_, nullptr, &latency}, options_);
+    run(20);
+    EXPECT_EQ(memory_.hot_and_fast(), 200U);
+    EXPECT_EQ(latency.kept, (std::set{0, 1}));
+    latency.fast = 900;
+    const BalanceStatus status = run(60);
+    EXPECT_NEAR(status.most_fast, 0.3, 1e-9);
+    EXPECT_EQ(status.fast_ns, 900);
+    EXPECT_LT(memory_.hot_and_fast(), 100U);
+    EXPECT_GT(memory_.hot_and_fast(), 20U);
+}
+
 TEST_F(Balance, WhatLookingMayCostIsTheConfigurationsToSay) {
     options_.config.processor_share_changing = 0.5;
     run(1);

@@ -52,6 +52,14 @@ TEST(TieringConfig, TheWayOfLookingCanBeChosen) {
     EXPECT_THAT(mistake.error().message, testing::HasSubstr("auto, damon, hint-faults, samples, soft-dirty"));
 }
 
+TEST(TieringConfig, WhatHoldsMovesBack) {
+    EXPECT_TRUE(read("tiering: {}\n")->spread);
+    EXPECT_FALSE(read("tiering: {spread: false}\n")->spread);
+    EXPECT_EQ(read("tiering: {}\n")->targets[0].pressure, 0.1);
+    EXPECT_EQ(read("tiering: {targets: [{name: a, pressure: 25%}]}\n")->targets[0].pressure, 0.25);
+    EXPECT_FALSE(read("tiering: {targets: [{name: a, pressure: 200%}]}\n"));
+}
+
 TEST(TieringConfig, ModeOfATargetIsNoMoreThanThatOfTheWhole) {
     const auto observed = read("tiering: {mode: observe, targets: [{name: a, mode: move}]}\n");
     EXPECT_EQ(observed->targets[0].mode, TieringMode::kObserve);

@@ -52,6 +52,7 @@ struct Options {
     unsigned shift_every = 60;
     unsigned companion_ms = 10;
     double detect_seconds = 1;
+    std::string kernel;
     std::string keep;
 };
 
@@ -86,6 +87,7 @@ Result<std::optional<RunFigures>> run_once(const Options& options, System system
     const test::TempFolder folder;
     GuestPlan plan;
     plan.companion_ms = options.companion_ms;
+    plan.kernel = options.kernel;
     const auto fast = parse_bytes(options.fast);
     const auto slow = parse_bytes(options.slow);
     if (!fast || !slow) return std::unexpected((!fast ? fast : slow).error());
@@ -252,6 +254,7 @@ void add_options(CLI::App& app, Options& options) {
     app.add_option(
         "--detect", options.detect_seconds,
         "Seconds that noticing a new hot set takes at best, for regret_over_unavoidable; 1 by default");
+    app.add_option("--kernel", options.kernel, "The guest's, 7.3 for example (default: 6.12)");
     app.add_option("--keep", options.keep, "Folder for what the loads print");
 }
 

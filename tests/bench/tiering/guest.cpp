@@ -65,8 +65,9 @@ class Rack {
     Rack(const GuestPlan& plan, std::string folder) : folder_(std::move(folder)) {
         std::ofstream(topology()) << fmt::format(
             "name: tiering-bench-{}\nhosts:\n  - name: host0\n    memory: {}\n    cpus: 2\n    numa_nodes: "
-            "[{{size: {}}}]\n",
-            getpid(), format_bytes(plan.fast), format_bytes(plan.slow));
+            "[{{size: {}}}]\n{}",
+            getpid(), format_bytes(plan.fast), format_bytes(plan.slow),
+            plan.kernel.empty() ? std::string() : fmt::format("    kernel: \"{}\"\n", plan.kernel));
     }
     ~Rack() {
         const auto output = run("down", {}, std::chrono::seconds(60));

@@ -50,7 +50,6 @@ class RwpTracker final : public Tracker {
     Result<> refresh() override { return pages_.refresh(); }
 
     Result<> begin(int pid, const WindowWish& wish) override {
-        protected_.erase(pid);
         const auto maps = files_.read(fmt::format("proc/{}/maps", pid));
         if (!maps) return std::unexpected(maps.error());
         const std::vector<Vma> vmas = parse_maps(*maps);
@@ -58,24 +57,24 @@ class RwpTracker final : public Tracker {
         if (begun || begun.error().code != ErrorCode::kNotFound) return begun;
         // What was known was of another program, or another process: this one may have consented anew.
         consents_.forget(pid);
+        covered_.erase(pid);
         return protect(pid, vmas, wish);
     }
 
     Result<Look> look(int pid, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
                       const Visit& visit) override {
-        const auto found = protected_.find(pid);
-        if (found == protected_.end()) return fail(ErrorCode::kNotFound, "no window was begun");
+        const auto found = covered_.find(pid);
+        if (found == covered_.end()) return fail(ErrorCode::kNotFound, "no window was begun");
         // Of other memory nothing is known: neither that it is touched nor that it is not.
-        const Window window = std::move(found->second);
-        protected_.erase(found);
-        auto look = pages_.look(pid, intersection(ranges, window.ranges), tiers, visit);
+        auto look = pages_.look(pid, intersection(ranges, found->second.ranges), tiers, visit);
         if (look) look->touch_cost = touch_cost_;
         return look;
     }
 
   private:
-    struct Window {
-        std::vector<VirtualRange> ranges;  // that are protected, ascending
+    struct Covered {
+        std::vector<VirtualRange> ranges{};  // of mappings that were protected when a window began, ascending
+        std::uint64_t begun = 0;             // the last one; of begun_
     };
 
     // Every mapping that can be, since what is new or was moved by mremap(2) is covered by nothing.
@@ -83,31 +82,44 @@ class RwpTracker final : public Tracker {
         const auto userfault = consents_.find(pid, vmas);
         if (!userfault) return std::unexpected(userfault.error());
         pages_.begin(pid, wish);
-        Window window;
+        forget_old();
+        Covered& covered = covered_[pid];
+        covered.begun = ++begun_;
+        std::vector<VirtualRange> ranges;
         for (const Vma& vma : vmas) {
             if (!can_be_covered(vma)) continue;
-            const auto done = protect(**userfault, vma.range);
+            const bool known = std::ranges::binary_search(covered.ranges, vma.range);
+            const auto done = protect(**userfault, vma.range, known);
             if (done)
-                window.ranges.push_back(vma.range);
+                ranges.push_back(vma.range);
             else if (done.error().code == ErrorCode::kNotFound)
                 return done;
         }
-        protected_[pid] = std::move(window);
+        covered.ranges = std::move(ranges);
         return {};
     }
-    // Covers it where it is not yet. The program's own userfaultfds and its odd mappings are left alone.
-    static Result<> protect(Userfault& userfault, VirtualRange range) {
-        auto done = userfault.protect(range.begin, range.end);
-        if (done || done.error().code != ErrorCode::kConflict) return done;
+    // The kernel protects whatever is covered, also by the program's own userfaultfd, for which it may not go
+    // on at once. So what is not known to be ours is covered first, which is refused where it is another's.
+    static Result<> protect(Userfault& userfault, VirtualRange range, bool known) {
+        if (known) {
+            auto done = userfault.protect(range.begin, range.end);
+            if (done || done.error().code != ErrorCode::kConflict) return done;
+        }
         if (auto covered = userfault.cover(range.begin, range.end); !covered) return covered;
         return userfault.protect(range.begin, range.end);
+    }
+    void forget_old() {
+        constexpr std::uint64_t kKept = 1 << 16;  // windows of all processes together
+        if (begun_ % kKept == 0)
+            std::erase_if(covered_, [&](const auto& one) { return one.second.begun + kKept < begun_; });
     }
 
     Files& files_;
     Consents consents_;
     MarkedPages pages_;
     std::chrono::nanoseconds touch_cost_;
-    std::map<int, Window> protected_;  // by pid
+    std::map<int, Covered> covered_;  // by pid
+    std::uint64_t begun_ = 0;         // windows, one for each process
 };
 
 // Pages of this process tell: protected until they are read, and how long such a read takes.

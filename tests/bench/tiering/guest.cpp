@@ -146,7 +146,8 @@ std::string guest_script(System system, const GuestPlan& plan, const AgentComman
             agent.shell, kAgentEnded);
         watch = " --watch $agent";
     }
-    script += fmt::format("timeout -k 5 {} {}{}\ncode=$?\n", limit_seconds, shell_words(load), watch);
+    const std::string run = plan.consent ? shell_words({MEMTIDE_CLI, "agent", "run", "--"}) + " " : "";
+    script += fmt::format("timeout -k 5 {} {}{}{}\ncode=$?\n", limit_seconds, run, shell_words(load), watch);
     if (system == System::kAgent)
         script +=
             "if ! kill -0 $agent 2>/dev/null; then\n"

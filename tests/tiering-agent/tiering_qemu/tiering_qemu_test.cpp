@@ -206,8 +206,7 @@ class RwpInQemu : public TieringInQemu {
 // The oracle, as near as it gets; and when the agent is killed, the load does not even slow down, and the next
 // agent finds the consent where it was.
 TEST_F(RwpInQemu, WhoConsentsIsSeenToReadAndOutlivesTheAgent) {
-    auto words = load(50, {"--reads"});
-    words.insert(words.begin(), {MEMTIDE_CLI, "agent", "run", "--"});
+    plan_.consent = true;
     const std::string agents = fmt::format(
         "( {0} >/run/agent.log 2>&1 & one=$!\n"
         "sleep 35; kill -9 $one; wait $one; {0} >/run/agent2.log 2>&1 ) 2>/dev/null &\nsleep 3\n",
@@ -215,7 +214,7 @@ TEST_F(RwpInQemu, WhoConsentsIsSeenToReadAndOutlivesTheAgent) {
     const std::string check =
         "grep -q 'lets itself be watched by userfaultfd' /run/agent.log || exit 98\n"
         "grep -q 'lets itself be watched by userfaultfd' /run/agent2.log || exit 99\n";
-    std::string script = agents + guest_script(System::kNone, plan_, {}, words, kLimit - 30);
+    std::string script = agents + guest_script(System::kNone, plan_, {}, load(50, {"--reads"}), kLimit - 30);
     script.insert(script.rfind("exit $code"), check);
     const auto phases = phase_figures(run(script));
     ASSERT_EQ(phases.size(), 1U);

@@ -63,7 +63,8 @@ void note(const std::string& text) { std::fprintf(stderr, "memtide: %s\n", text.
 
 }  // namespace
 
-int run_with_consent(const std::vector<std::string>& command, const std::string& agent_socket, Output& output) {
+int run_with_consent(const std::vector<std::string>& command, const std::string& agent_socket,
+                     Output& output) {
     if (const auto library = what_to_preload(); !library) {
         note(fmt::format("{} is watched as any other program: {}", command.front(), library.error().message));
     } else {

@@ -4,10 +4,11 @@
 #include <cstdint>
 
 // How a process lets the agent see which pages it touches: it opens a userfaultfd(2) for its memory, in which
-// pages can be protected from reads and writes (Linux 7.3), and tells its number in a shared mapping of a memfd
-// of this name. The agent finds that in /proc/PID/maps, reads it through /proc/PID/mem and takes a copy of the
-// descriptor with pidfd_getfd(2). It needs no connection, no privilege, and no agent that runs already, and it
-// outlives any agent. Whoever reads it trusts nothing in it. fork(2) does not copy it, execve(2) ends it.
+// pages can be protected from reads and writes (Linux 7.3), and tells its number in a shared mapping of a
+// memfd of this name. The agent finds that in /proc/PID/maps, reads it through /proc/PID/mem and takes a copy
+// of the descriptor with pidfd_getfd(2). It needs no connection, no privilege, and no agent that runs
+// already, and it outlives any agent. Whoever reads it trusts nothing in it. fork(2) does not copy it,
+// execve(2) ends it.
 namespace memtide::consent_table {
 
 inline constexpr char kMemfdName[] = "memtide-consent";

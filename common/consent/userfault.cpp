@@ -54,8 +54,8 @@ std::optional<std::uint64_t> features_of(int descriptor) {
 }  // namespace
 
 Result<Userfault> Userfault::open() {
-    const int descriptor = static_cast<int>(
-        ::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | abi::kUserModeOnly));
+    const int descriptor =
+        static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | abi::kUserModeOnly));
     if (descriptor < 0)
         return fail(errno == EPERM ? ErrorCode::kPermission : ErrorCode::kUnavailable,
                     fmt::format("userfaultfd(2): {}", fail_errno("call", "it", errno).error().message));
@@ -72,7 +72,8 @@ Result<Userfault> Userfault::adopt(int descriptor) {
     constexpr std::uint64_t kInitialized = 1U << 31;  // of the kernel's own, fs/userfaultfd.c
     const auto features = features_of(descriptor);
     if (!features || (*features & ~kInitialized) != abi::kFeatures)
-        return fail(ErrorCode::kInvalidArgument, "it is no userfaultfd for asynchronous read-write protection");
+        return fail(ErrorCode::kInvalidArgument,
+                    "it is no userfaultfd for asynchronous read-write protection");
     return userfault;
 }
 

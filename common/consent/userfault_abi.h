@@ -9,9 +9,9 @@
 namespace memtide::userfault_abi {
 
 struct Api {
-    std::uint64_t api = 0xAA;       // UFFD_API
-    std::uint64_t features = 0;     // wanted; answered: those that there are
-    std::uint64_t ioctls = 0;       // answered
+    std::uint64_t api = 0xAA;    // UFFD_API
+    std::uint64_t features = 0;  // wanted; answered: those that there are
+    std::uint64_t ioctls = 0;    // answered
 };
 struct Range {
     std::uint64_t start = 0;
@@ -27,9 +27,9 @@ struct Protect {
     std::uint64_t mode = 0;
 };
 
-inline constexpr unsigned long kApi = _IOWR(0xAA, 0x3F, Api);                // UFFDIO_API
-inline constexpr unsigned long kRegister = _IOWR(0xAA, 0x00, Register);      // UFFDIO_REGISTER
-inline constexpr unsigned long kUnregister = _IOR(0xAA, 0x01, Range);        // UFFDIO_UNREGISTER
+inline constexpr unsigned long kApi = _IOWR(0xAA, 0x3F, Api);                   // UFFDIO_API
+inline constexpr unsigned long kRegister = _IOWR(0xAA, 0x00, Register);         // UFFDIO_REGISTER
+inline constexpr unsigned long kUnregister = _IOR(0xAA, 0x01, Range);           // UFFDIO_UNREGISTER
 inline constexpr unsigned long kReadWriteProtect = _IOWR(0xAA, 0x09, Protect);  // UFFDIO_RWPROTECT
 
 // UFFD_FEATURE_RWP, UFFD_FEATURE_RWP_ASYNC: whoever touches a protected page goes on at once.

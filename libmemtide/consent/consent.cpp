@@ -1,6 +1,6 @@
-// libmemtide-consent.so, which `memtide agent run` preloads: lets the agent see which pages this program touches
-// (common/consent/consent_table.h). Whatever goes wrong, the program runs as it would without it: no output, no
-// thread, errno as it was, one descriptor with a high number. It needs nothing but the C library.
+// libmemtide-consent.so, which `memtide agent run` preloads: lets the agent see which pages this program
+// touches (common/consent/consent_table.h). Whatever goes wrong, the program runs as it would without it: no
+// output, no thread, errno as it was, one descriptor with a high number. It needs nothing but the C library.
 #include <cerrno>
 #include <cstring>
 
@@ -25,7 +25,7 @@ namespace abi = memtide::userfault_abi;
 constexpr int kHighDescriptor = 900;
 
 int given = -1;            // the userfaultfd
-struct stat given_file {}; // what it was when it was opened
+struct stat given_file{};  // what it was when it was opened
 
 // -1: none is to be had.
 int open_userfault() {
@@ -46,8 +46,8 @@ int open_userfault() {
 
 // Whether it is told to the agent now.
 bool tell(int descriptor) {
-    const int file = static_cast<int>(
-        syscall(SYS_memfd_create, memtide::consent_table::kMemfdName, 1U /* MFD_CLOEXEC */));
+    const int file =
+        static_cast<int>(syscall(SYS_memfd_create, memtide::consent_table::kMemfdName, 1U /* MFD_CLOEXEC */));
     if (file < 0) return false;
     void* mapped = MAP_FAILED;
     if (ftruncate(file, kSize) == 0)
@@ -75,11 +75,11 @@ void consent() {
     given = descriptor;
 }
 
-// In the child of a fork(2): its copy of the descriptor is for the parent's memory. The program may have closed
-// it meanwhile, and have another file under its number.
+// In the child of a fork(2): its copy of the descriptor is for the parent's memory. The program may have
+// closed it meanwhile, and have another file under its number.
 void consent_after_fork() {
     const int error = errno;
-    struct stat now {};
+    struct stat now{};
     if (given >= 0 && fstat(given, &now) == 0 && now.st_dev == given_file.st_dev &&
         now.st_ino == given_file.st_ino)
         close(given);

@@ -348,8 +348,9 @@ TEST(AgentRun, BecomesTheProgramAndSaysInOneLineWhatItIsWithout) {
     EXPECT_EQ(output.exit.code, 7);
     EXPECT_EQ(output.standard_output, "-x y\n");
     EXPECT_THAT(output.standard_error, testing::MatchesRegex("memtide: [^\n]*sh[^\n]*\n"));
-    EXPECT_THAT(output.standard_error, testing::AnyOf(HasSubstr("is watched as any other program: "),
-                                                      HasSubstr("one that is started later watches sh, too")));
+    EXPECT_THAT(output.standard_error,
+                testing::AnyOf(HasSubstr("is watched as any other program: "),
+                               HasSubstr("one that is started later watches sh, too")));
 }
 
 TEST(AgentRun, SaysWhatCannotBeRunAsShellsDo) {

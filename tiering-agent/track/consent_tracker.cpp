@@ -24,7 +24,9 @@ class ConsentTracker final : public Tracker {
 
     [[nodiscard]] std::string_view name() const override { return name_; }
     // Of those that have not been asked.
-    [[nodiscard]] std::string_view sees() const override { return rest_ ? rest_->sees() : consented_->sees(); }
+    [[nodiscard]] std::string_view sees() const override {
+        return rest_ ? rest_->sees() : consented_->sees();
+    }
     [[nodiscard]] bool sees_reads() const override { return !rest_ || rest_->sees_reads(); }
     std::chrono::microseconds take_kernel_time() override {
         return rest_ ? rest_->take_kernel_time() : std::chrono::microseconds(0);
@@ -42,7 +44,8 @@ class ConsentTracker final : public Tracker {
     }
     [[nodiscard]] std::chrono::milliseconds duration(std::chrono::milliseconds window) const override {
         const auto of_rest = begun_by_rest_ ? rest_->duration(window) : std::chrono::milliseconds(0);
-        return std::max(of_rest, begun_by_consent_ || !begun_by_rest_ ? consented_->duration(window) : of_rest);
+        return std::max(of_rest,
+                        begun_by_consent_ || !begun_by_rest_ ? consented_->duration(window) : of_rest);
     }
 
     Result<> begin(int pid, const WindowWish& wish) override {
@@ -120,8 +123,8 @@ class ConsentTracker final : public Tracker {
 
 }  // namespace
 
-std::unique_ptr<Tracker> make_consent_tracker(std::unique_ptr<Tracker> consented, std::unique_ptr<Tracker> rest,
-                                              double slowdown) {
+std::unique_ptr<Tracker> make_consent_tracker(std::unique_ptr<Tracker> consented,
+                                              std::unique_ptr<Tracker> rest, double slowdown) {
     return std::make_unique<ConsentTracker>(std::move(consented), std::move(rest), slowdown);
 }
 

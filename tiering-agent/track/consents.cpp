@@ -85,8 +85,8 @@ Result<Userfault> Consents::take(int pid, const std::vector<Vma>& vmas) {
     if (!table) return std::unexpected(table.error());
     const int copy = static_cast<int>(::syscall(SYS_pidfd_getfd, process.number(), table->descriptor, 0U));
     if (copy < 0)
-        return fail(ErrorCode::kUnavailable, fmt::format("its descriptor {} cannot be had: {}", table->descriptor,
-                                                         std::strerror(errno)));
+        return fail(ErrorCode::kUnavailable, fmt::format("its descriptor {} cannot be had: {}",
+                                                         table->descriptor, std::strerror(errno)));
     auto userfault = Userfault::adopt(copy);
     Result<> tried = userfault ? try_on(*userfault, pid, found->range.begin)
                                : std::unexpected(std::move(userfault.error()));

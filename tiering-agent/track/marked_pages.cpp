@@ -11,7 +11,8 @@ Result<MarkedPages> MarkedPages::make(Files& files, IsTouched is_touched) {
     if (!looker) return std::unexpected(looker.error());
     auto first = FirstTouches::open();
     if (!first) log::info("the order of first touches is not known", {{"why", first.error()}});
-    return MarkedPages(*std::move(looker), first ? std::optional(*std::move(first)) : std::nullopt, is_touched);
+    return MarkedPages(*std::move(looker), first ? std::optional(*std::move(first)) : std::nullopt,
+                       is_touched);
 }
 
 void MarkedPages::begin(int pid, const WindowWish& wish) {
@@ -36,14 +37,16 @@ Result<Look> MarkedPages::look_at_all(int pid, std::span<const VirtualRange> ran
     return looker_.look(pid, ranges, tiers, ask, visit);
 }
 
-Result<Look> MarkedPages::look_at_first(int pid, std::uint64_t most_pages, std::span<const VirtualRange> ranges,
-                                        const TierOfNode& tiers, const Tracker::Visit& visit) {
+Result<Look> MarkedPages::look_at_first(int pid, std::uint64_t most_pages,
+                                        std::span<const VirtualRange> ranges, const TierOfNode& tiers,
+                                        const Tracker::Visit& visit) {
     const FirstTouches::Early early = first_->end(pid, ranges, most_pages);
     std::uint64_t all = 0;
     const PageLooker::Ask ask = [&](std::uint64_t page, std::uint64_t count, PageMapEntry word) {
         if (!is_touched_(word)) return Touches{};
         all += count;
-        const bool first = count == 1 ? early.pages.contains(page) : early.groups.contains(page / kPagesPerHuge);
+        const bool first =
+            count == 1 ? early.pages.contains(page) : early.groups.contains(page / kPagesPerHuge);
         return Touches{.touched = first, .windows = 1};
     };
     auto look = looker_.look(pid, ranges, tiers, ask, visit);

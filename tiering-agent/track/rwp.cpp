@@ -30,7 +30,8 @@ bool can_be_covered(const Vma& vma) {
 }
 
 // What both have; both ascend.
-std::vector<VirtualRange> intersection(std::span<const VirtualRange> left, std::span<const VirtualRange> right) {
+std::vector<VirtualRange> intersection(std::span<const VirtualRange> left,
+                                       std::span<const VirtualRange> right) {
     std::vector<VirtualRange> both;
     for (auto l = left.begin(), r = right.begin(); l != left.end() && r != right.end();) {
         if (l->overlaps(*r)) both.push_back({std::max(l->begin, r->begin), std::min(l->end, r->end)});
@@ -136,7 +137,8 @@ Result<std::chrono::nanoseconds> try_rwp(Files& files) {
     auto* const bytes = static_cast<volatile char*>(mapped);
     for (std::size_t i = 0; i < kPages; ++i) bytes[i << kPageShift] = 1;
     const auto begin = reinterpret_cast<std::uint64_t>(mapped);
-    if (auto covered = userfault->cover(begin, begin + kSize); !covered) return std::unexpected(covered.error());
+    if (auto covered = userfault->cover(begin, begin + kSize); !covered)
+        return std::unexpected(covered.error());
     auto map = PageMap::open(files, ::getpid());
     if (!map) return std::unexpected(map.error());
     const auto still_protected = [&]() -> Result<std::size_t> {

@@ -257,7 +257,8 @@ void add_options(CLI::App& app, Options& options) {
         "--detect", options.detect_seconds,
         "Seconds that noticing a new hot set takes at best, for regret_over_unavoidable; 1 by default");
     app.add_option("--kernel", options.kernel, "The guest's, 7.3 for example (default: 6.12)");
-    app.add_flag("--consent", options.consent, "The load lets itself be watched (memtide agent run; --kernel 7.3)");
+    app.add_flag("--consent", options.consent,
+                 "The load lets itself be watched (memtide agent run; --kernel 7.3)");
     app.add_option("--keep", options.keep, "Folder for what the loads print");
 }
 

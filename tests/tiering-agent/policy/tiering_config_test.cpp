@@ -50,7 +50,8 @@ TEST(TieringConfig, TheWayOfLookingCanBeChosen) {
     EXPECT_EQ(read("tiering: {tracker: rwp}\n")->tracker, TrackerChoice::kRwp);
     const auto mistake = read("tiering: {tracker: pebs}\n");
     ASSERT_FALSE(mistake);
-    EXPECT_THAT(mistake.error().message, testing::HasSubstr("auto, damon, hint-faults, rwp, samples, soft-dirty"));
+    EXPECT_THAT(mistake.error().message,
+                testing::HasSubstr("auto, damon, hint-faults, rwp, samples, soft-dirty"));
 }
 
 TEST(TieringConfig, ModeOfATargetIsNoMoreThanThatOfTheWhole) {

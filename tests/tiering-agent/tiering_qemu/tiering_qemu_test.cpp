@@ -203,8 +203,8 @@ class RwpInQemu : public TieringInQemu {
     }
 };
 
-// The oracle, as near as it gets; and when the agent is killed, the load does not even slow down, and the next
-// agent finds the consent where it was.
+// The oracle, as near as it gets; and when the agent is killed, the load does not even slow down, and the
+// next agent finds the consent where it was.
 TEST_F(RwpInQemu, WhoConsentsIsSeenToReadAndOutlivesTheAgent) {
     plan_.consent = true;
     const std::string agents = fmt::format(

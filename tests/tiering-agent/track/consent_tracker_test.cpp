@@ -15,8 +15,8 @@ class Consent : public testing::Test {
     }
     MadeUp* consented_ = new MadeUp(false);
     MadeUp* rest_ = new MadeUp(true);
-    std::unique_ptr<Tracker> tracker_ = make_consent_tracker(std::unique_ptr<Tracker>(consented_),
-                                                             std::unique_ptr<Tracker>(rest_), 0.02);
+    std::unique_ptr<Tracker> tracker_ =
+        make_consent_tracker(std::unique_ptr<Tracker>(consented_), std::unique_ptr<Tracker>(rest_), 0.02);
 };
 
 TEST_F(Consent, WhoHasConsentedIsWatchedSoAndTheOthersAreNot) {

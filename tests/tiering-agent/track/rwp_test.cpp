@@ -1,5 +1,5 @@
-// Processes that consent, and such that lie. Most of it needs Linux 7.3: tests/tiering-agent/tiering_qemu runs
-// this program in a guest that has it.
+// Processes that consent, and such that lie. Most of it needs Linux 7.3: tests/tiering-agent/tiering_qemu
+// runs this program in a guest that has it.
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -123,9 +123,7 @@ TEST_F(RwpConsents, DescriptorsOfAnotherKindAreNotTaken) {
 }
 
 TEST_F(RwpConsents, AUserfaultfdThatWouldStopItsProcessIsNotTaken) {
-    const Stranger stranger([] {
-        write_table(open_userfault(0));
-    });
+    const Stranger stranger([] { write_table(open_userfault(0)); });
     EXPECT_THAT(refusal_of(stranger.pid()).message, HasSubstr("no userfaultfd for asynchronous"));
 }
 
@@ -143,21 +141,23 @@ class RwpTracking : public RwpConsents {
         tracker_ = *std::move(made);
     }
     // Pages, from the range's first one on, that were touched in a window in which `act` was done.
-    std::set<std::uint64_t> touched(int pid, VirtualRange range, const std::function<void()>& act) {
-        const auto begun = tracker_->begin(pid, {});
+    std::set<std::uint64_t> touched(int pid, VirtualRange range, const std::function<void()>& act,
+                                    const WindowWish& wish = {}) {
+        const auto begun = tracker_->begin(pid, wish);
         EXPECT_TRUE(begun) << begun.error().message;
         act();
         std::set<std::uint64_t> pages;
         present_ = 0;
         const std::array ranges{range};
-        const auto look = tracker_->look(
-            pid, ranges, TierOfNode(64, 0), [&](std::uint64_t page, std::span<const PageSeen> seen) {
-                for (const PageSeen& one : seen) {
-                    if (one.tier != PageHeat::kNowhere) ++present_;
-                    if (one.touched != 0) pages.insert(page - (range.begin >> kPageShift));
-                    ++page;
-                }
-            });
+        const auto look = tracker_->look(pid, ranges, TierOfNode(64, 0),
+                                         [&](std::uint64_t page, std::span<const PageSeen> seen) {
+                                             for (const PageSeen& one : seen) {
+                                                 if (one.tier != PageHeat::kNowhere) ++present_;
+                                                 if (one.touched != 0)
+                                                     pages.insert(page - (range.begin >> kPageShift));
+                                                 ++page;
+                                             }
+                                         });
         EXPECT_TRUE(look) << look.error().message;
         return pages;
     }
@@ -178,6 +178,99 @@ TEST_F(RwpTracking, ReadsAndWritesAreSeenPageByPage) {
                             }),
                     ElementsAre(3, 9, 499, 550));
     EXPECT_EQ(present_, 501U);
+}
+
+// By their one entry in the page table; and the order in which they are touched is known where there are perf
+// events: of those that are all touched in a window the first ones count.
+TEST_F(RwpTracking, HugePagesStayWholeAndTheFirstOnesCount) {
+    constexpr std::size_t kGroups = 8;
+    constexpr std::size_t kHugeSize = kPagesPerHuge << kPageShift;
+    void* const mapped =
+        mmap(nullptr, (kGroups + 1) * kHugeSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const std::uint64_t first =
+        (reinterpret_cast<std::uint64_t>(mapped) + kHugeSize - 1) / kHugeSize * kHugeSize;
+    auto* const bytes = reinterpret_cast<volatile char*>(first);
+    if (madvise(reinterpret_cast<void*>(first), kGroups * kHugeSize, MADV_HUGEPAGE) != 0)
+        GTEST_SKIP() << "no huge pages here";
+    std::array<int, 2> go{};
+    std::array<int, 2> done{};
+    ASSERT_EQ(pipe(go.data()) + pipe(done.data()), 0);
+    const int pid = fork();
+    if (pid == 0) {
+        for (std::size_t group = 0; group < kGroups; ++group) bytes[group * kHugeSize] = 1;
+        for (char group = 0; write(done[1], &group, 1) == 1 && read(go[0], &group, 1) == 1;)
+            static_cast<void>(bytes[static_cast<std::size_t>(group) * kHugeSize + kHugeSize / 2]);
+        _exit(0);
+    }
+    char byte = 0;
+    ASSERT_EQ(read(done[0], &byte, 1), 1);
+    const auto look_at = [&](char group) {
+        EXPECT_EQ(write(go[1], &group, 1), 1);
+        EXPECT_EQ(read(done[0], &byte, 1), 1);
+    };
+    const auto all = [&] {
+        for (const char group : std::array<char, kGroups>{5, 2, 0, 1, 3, 4, 6, 7}) look_at(group);
+    };
+    const VirtualRange range{first, first + kGroups * kHugeSize};
+    const auto groups = [](const std::set<std::uint64_t>& pages) {
+        std::set<std::uint64_t> found;
+        for (const std::uint64_t page : pages) found.insert(page / kPagesPerHuge);
+        return found;
+    };
+    const auto some = touched(pid, range, [&] { look_at(3); });
+    EXPECT_THAT(groups(some), ElementsAre(3));
+    EXPECT_EQ(some.size(), kPagesPerHuge) << "one entry tells of all its pages";
+    ASSERT_TRUE(tracker_->ranks_huge_pages());
+    const WindowWish wish{.mostly_huge = true, .most_pages = 2 * kPagesPerHuge};
+    EXPECT_THAT(groups(touched(pid, range, all, wish)), ElementsAre(2, 5));
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    for (const int end : {go[0], go[1], done[0], done[1]}) close(end);
+    munmap(mapped, (kGroups + 1) * kHugeSize);
+}
+
+// What it gets rid of, protects itself or moves within its memory does not end the window.
+TEST_F(RwpTracking, MappingsThatChangeInAWindowAreNoMistake) {
+    constexpr std::size_t kSize = 16 << kPageShift;
+    void* const kept = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const auto address = reinterpret_cast<std::uint64_t>(kept);
+    std::array<int, 2> go{};
+    std::array<int, 2> done{};
+    ASSERT_EQ(pipe(go.data()) + pipe(done.data()), 0);
+    const int pid = fork();
+    if (pid == 0) {
+        auto* const bytes = static_cast<volatile char*>(kept);
+        char byte = 0;
+        const auto wait = [&] {
+            if (write(done[1], "d", 1) != 1 || read(go[0], &byte, 1) != 1) _exit(0);
+        };
+        std::memset(kept, 1, kSize);
+        void* const other = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        std::memset(other, 1, kSize);
+        wait();
+        mprotect(kept, 4 << kPageShift, PROT_READ);
+        mprotect(static_cast<char*>(kept) + (4 << kPageShift), 4 << kPageShift, PROT_NONE);
+        void* const moved = mremap(other, kSize, 4 * kSize, MREMAP_MAYMOVE);
+        for (std::size_t page = 0; page < 16; ++page) byte ^= static_cast<char*>(moved)[page << kPageShift];
+        byte ^= bytes[1 << kPageShift];
+        wait();
+        munmap(moved, 4 * kSize);
+        wait();
+    }
+    char byte = 0;
+    ASSERT_EQ(read(done[0], &byte, 1), 1);
+    const auto go_on = [&] {
+        EXPECT_EQ(write(go[1], "g", 1), 1);
+        EXPECT_EQ(read(done[0], &byte, 1), 1);
+    };
+    EXPECT_THAT(touched(pid, {address, address + kSize}, go_on), ElementsAre(1));
+    EXPECT_EQ(present_, 16U);
+    EXPECT_THAT(touched(pid, {address, address + kSize}, go_on), ElementsAre());
+    EXPECT_EQ(present_, 12U) << "what nobody may touch is not looked at";
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    for (const int end : {go[0], go[1], done[0], done[1]}) close(end);
+    munmap(kept, kSize);
 }
 
 // As when another process has its pid: what was taken is for memory that is no more.

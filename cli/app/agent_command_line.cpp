@@ -3,6 +3,7 @@
 
 #include "cli/app/command_line.h"
 #include "cli/app/usage.h"
+#include "cli/commands/run.h"
 #include "common/usage/explain.h"
 
 namespace memtide::cli {
@@ -45,12 +46,14 @@ CLI::App* CommandLine::add_agent_command(CLI::App* agent, const char* name, cons
 }
 
 void CommandLine::add_agent() {
-    auto* const agent = add("agent", "What the tiering agent of this machine does, and why",
-                            "  memtide agent status\n"
-                            "  memtide agent wss                        who uses how much of their memory\n"
-                            "  memtide agent plan                       what would be moved now\n"
-                            "  memtide agent explain 4711 0x7f0012345000\n"
-                            "  memtide --json agent status | jq .hit\n");
+    auto* const agent =
+        add("agent", "What the tiering agent of this machine does, and why",
+            "  memtide agent status\n"
+            "  memtide agent wss                        who uses how much of their memory\n"
+            "  memtide agent plan                       what would be moved now\n"
+            "  memtide agent explain 4711 0x7f0012345000\n"
+            "  memtide agent run -- redis-server        a program that lets itself be watched\n"
+            "  memtide --json agent status | jq .hit\n");
     agent->require_subcommand(1);
     add_agent_command(agent, "status", "Tiers, targets, and what was moved", "", show_agent_status);
     add_agent_command(agent, "top", "The same, live: each second anew until q or ^C",
@@ -78,9 +81,33 @@ void CommandLine::add_agent() {
                       "Also with `mode: observe`, which is what it is best for.", show_tiering_plan);
     add_agent_explain(agent);
     add_agent_heat(agent);
+    add_agent_run(agent);
     add_agent_command(agent, "reload", "Have it read its configuration again, as SIGHUP does",
                       "What is wrong in it is told, and the configuration of before stays in service.",
                       reload_agent);
+}
+
+void CommandLine::add_agent_run(CLI::App* agent) {
+    auto* const run =
+        agent->add_subcommand("run", "Run a program that lets its memory be watched page by page");
+    run->footer(
+        "  memtide agent run -- redis-server /etc/redis.conf\n"
+        "From Linux 7.3 on the agent then sees which pages it and what it starts read and write. On older "
+        "kernels\n"
+        "it is watched as any other program is. Not for programs that use userfaultfd(2) themselves.");
+    auto command = std::make_shared<std::vector<std::string>>();
+    run->add_option("COMMAND", *command, "The program and its arguments, behind --")
+        ->required()
+        ->expected(-1);
+    run->add_option("--socket", agent_socket_, "Where the agent would answer, to say so when none does")
+        ->type_name("PATH")
+        ->check(something())
+        ->capture_default_str();
+    run->callback([this, command] {
+        chosen_ = [this, command](const auto&, auto& output) {
+            return run_with_consent(*command, agent_socket_, output);
+        };
+    });
 }
 
 void CommandLine::add_agent_explain(CLI::App* agent) {

@@ -45,6 +45,7 @@ class CommandLine {
                                 AgentCommand command);
     void add_agent_heat(CLI::App* agent);
     void add_agent_explain(CLI::App* agent);
+    void add_agent_run(CLI::App* agent);
     void add_history();
     void add_help();
     void add_credentials();

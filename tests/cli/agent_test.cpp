@@ -342,5 +342,24 @@ TEST(AgentCommands, WhatMakesNoSenseIsNotAsked) {
                       HasSubstr("top"), HasSubstr("reload")));
 }
 
+// Whether this kernel can do it or not.
+TEST(AgentRun, BecomesTheProgramAndSaysInOneLineWhatItIsWithout) {
+    const auto output = memtide("", {"agent", "run", "--", "sh", "-c", "echo \"$1\"; exit 7", "sh", "-x y"});
+    EXPECT_EQ(output.exit.code, 7);
+    EXPECT_EQ(output.standard_output, "-x y\n");
+    EXPECT_THAT(output.standard_error, testing::MatchesRegex("memtide: [^\n]*sh[^\n]*\n"));
+    EXPECT_THAT(output.standard_error,
+                testing::AnyOf(HasSubstr("is watched as any other program: "),
+                               HasSubstr("one that is started later watches sh, too")));
+}
+
+TEST(AgentRun, SaysWhatCannotBeRunAsShellsDo) {
+    const auto missing = memtide("", {"agent", "run", "--", "/no/such/program"});
+    EXPECT_EQ(missing.exit.code, 127);
+    EXPECT_THAT(missing.standard_error, HasSubstr("memtide: /no/such/program: No such file or directory\n"));
+    EXPECT_EQ(memtide("", {"agent", "run", "--", "/etc"}).exit.code, 126);
+    EXPECT_EQ(memtide("", {"agent", "run"}).exit.code, 2);
+}
+
 }  // namespace
 }  // namespace memtide::cli

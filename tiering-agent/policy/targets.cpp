@@ -99,6 +99,8 @@ std::string_view to_string(TrackerChoice choice) {
             return "samples";
         case TrackerChoice::kHintFaults:
             return "hint-faults";
+        case TrackerChoice::kRwp:
+            return "rwp";
     }
     return "?";
 }

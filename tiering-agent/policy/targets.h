@@ -115,8 +115,9 @@ enum class TrackerChoice {
     kSoftDirty,   // soft-dirty bits
     kSamples,     // samples that the processor takes
     kHintFaults,  // page faults of the kernel's NUMA balancing
+    kRwp,         // read-write protection, of processes that have consented
 };
-// "auto", "damon", "soft-dirty", "samples", "hint-faults"
+// "auto", "damon", "soft-dirty", "samples", "hint-faults", "rwp"
 std::string_view to_string(TrackerChoice choice);
 
 struct TieringConfig {

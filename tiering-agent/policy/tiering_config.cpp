@@ -381,7 +381,7 @@ TieringConfig read_tiering(const YamlValue& tiering, const UserLookup& users) {
     if (const auto tracker = map.get("tracker"))
         config.tracker = choose(
             *tracker, std::array{TrackerChoice::kAuto, TrackerChoice::kDamon, TrackerChoice::kSoftDirty,
-                                 TrackerChoice::kSamples, TrackerChoice::kHintFaults});
+                                 TrackerChoice::kSamples, TrackerChoice::kHintFaults, TrackerChoice::kRwp});
     read_time_share(map, "processor_share", config.processor_share);
     read_time_share(map, "processor_share_changing", config.processor_share_changing);
     read_time_share(map, "slowdown", config.slowdown);

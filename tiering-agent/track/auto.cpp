@@ -132,18 +132,9 @@ Result<std::unique_ptr<Tracker>> sample(Files& files, Result<std::unique_ptr<Tra
     return make_sample_tracker(files, *events, std::move(glancer));
 }
 
-}  // namespace
-
-std::unique_ptr<Tracker> make_auto_tracker(std::unique_ptr<Tracker> writes, std::unique_ptr<Tracker> accesses,
-                                           double slowdown) {
-    return std::make_unique<AutoTracker>(std::move(writes), std::move(accesses), slowdown);
-}
-
-Result<std::unique_ptr<Tracker>> make_tracker(Files& files, const TieringConfig& config) {
-    if (config.tracker == TrackerChoice::kSoftDirty) return make_soft_dirty_tracker(files);
-    if (config.tracker == TrackerChoice::kHintFaults) return make_hint_fault_tracker(files);
+// Ways that nobody has to consent to.
+Result<std::unique_ptr<Tracker>> make_unasked_tracker(Files& files, const TieringConfig& config) {
     auto accesses = make_damon_tracker(files);
-    if (config.tracker == TrackerChoice::kDamon) return accesses;
     // Samples tell of single pages and of reads: where there are any, nothing else is needed.
     auto sampled = sample(files, accesses);
     if (sampled || config.tracker == TrackerChoice::kSamples) return sampled;
@@ -160,6 +151,36 @@ Result<std::unique_ptr<Tracker>> make_tracker(Files& files, const TieringConfig&
     if (!writes) return accesses;
     if (!accesses) return writes;
     return make_auto_tracker(*std::move(writes), *std::move(accesses), config.slowdown);
+}
+
+}  // namespace
+
+std::unique_ptr<Tracker> make_auto_tracker(std::unique_ptr<Tracker> writes, std::unique_ptr<Tracker> accesses,
+                                           double slowdown) {
+    return std::make_unique<AutoTracker>(std::move(writes), std::move(accesses), slowdown);
+}
+
+Result<std::unique_ptr<Tracker>> make_tracker(Files& files, const TieringConfig& config) {
+    if (config.tracker == TrackerChoice::kSoftDirty) return make_soft_dirty_tracker(files);
+    if (config.tracker == TrackerChoice::kHintFaults) return make_hint_fault_tracker(files);
+    if (config.tracker == TrackerChoice::kDamon) return make_damon_tracker(files);
+    const bool is_auto = config.tracker == TrackerChoice::kAuto;
+    auto consented = is_auto || config.tracker == TrackerChoice::kRwp
+                         ? make_rwp_tracker(files)
+                         : fail(ErrorCode::kUnavailable, "it is not wanted");
+    if (config.tracker == TrackerChoice::kRwp) {
+        if (!consented) return consented;
+        return make_consent_tracker(*std::move(consented), nullptr, config.slowdown);
+    }
+    auto rest = make_unasked_tracker(files, config);
+    if (!is_auto) return rest;
+    if (!consented) {
+        log::info("nobody can consent to be watched page by page", {{"why", consented.error()}});
+        return rest;
+    }
+    if (rest) return make_consent_tracker(*std::move(consented), *std::move(rest), config.slowdown);
+    log::warning("only who has consented is watched", {{"why", rest.error()}});
+    return make_consent_tracker(*std::move(consented), nullptr, config.slowdown);
 }
 
 }  // namespace memtide::agent

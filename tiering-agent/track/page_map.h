@@ -16,6 +16,8 @@ struct PageMapEntry {
 
     [[nodiscard]] bool is_present() const { return (bits >> 63 & 1) != 0; }
     [[nodiscard]] bool is_soft_dirty() const { return (bits >> 55 & 1) != 0; }
+    // From reads and writes, by userfaultfd(2), since it was touched last; only where it covers the mapping.
+    [[nodiscard]] bool is_protected() const { return (bits >> 57 & 1) != 0; }
     [[nodiscard]] std::uint64_t frame() const { return bits & ((std::uint64_t{1} << 55) - 1); }  // 0: hidden
 };
 

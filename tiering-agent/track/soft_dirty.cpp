@@ -1,15 +1,12 @@
 #include <algorithm>
 #include <cerrno>
-#include <map>
-#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/log/log.h"
-#include "tiering-agent/track/first_touches.h"
-#include "tiering-agent/track/page_looker.h"
+#include "tiering-agent/track/marked_pages.h"
 #include "tiering-agent/track/page_map.h"
 #include "tiering-agent/track/tracker.h"
 
@@ -18,65 +15,31 @@ namespace {
 
 class SoftDirtyTracker final : public Tracker {
   public:
-    SoftDirtyTracker(Files& files, PageLooker looker, std::chrono::nanoseconds touch_cost,
-                     std::optional<FirstTouches> first)
-        : files_(files), looker_(std::move(looker)), touch_cost_(touch_cost), first_(std::move(first)) {}
+    SoftDirtyTracker(Files& files, MarkedPages pages, std::chrono::nanoseconds touch_cost)
+        : files_(files), pages_(std::move(pages)), touch_cost_(touch_cost) {}
 
     [[nodiscard]] std::string_view name() const override { return "soft-dirty"; }
     [[nodiscard]] std::string_view sees() const override { return "writes"; }
     [[nodiscard]] bool sees_reads() const override { return false; }
-    [[nodiscard]] bool ranks_huge_pages() const override { return first_.has_value(); }
-    Result<> refresh() override { return looker_.refresh(); }
+    [[nodiscard]] bool ranks_huge_pages() const override { return pages_.ranks_huge_pages(); }
+    Result<> refresh() override { return pages_.refresh(); }
 
     Result<> begin(int pid, const WindowWish& wish) override {
         constexpr std::string_view kClearSoftDirty = "4";
-        most_pages_.erase(pid);
-        if (first_ && wish.mostly_huge) {
-            first_->begin(pid);
-            most_pages_[pid] = wish.most_pages;
-        }
+        pages_.begin(pid, wish);
         return files_.write(fmt::format("proc/{}/clear_refs", pid), kClearSoftDirty);
     }
-
     Result<Look> look(int pid, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
                       const Visit& visit) override {
-        const auto most = most_pages_.find(pid);
-        auto look = most == most_pages_.end() ? look_at_all(pid, ranges, tiers, visit)
-                                              : look_at_first(pid, most->second, ranges, tiers, visit);
+        auto look = pages_.look(pid, ranges, tiers, visit);
         if (look) look->touch_cost = touch_cost_;
         return look;
     }
 
   private:
-    Result<Look> look_at_all(int pid, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
-                             const Visit& visit) {
-        const PageLooker::Ask is_dirty = [](std::uint64_t, std::uint64_t, PageMapEntry word) {
-            return Touches{.touched = word.is_soft_dirty(), .windows = 1};
-        };
-        return looker_.look(pid, ranges, tiers, is_dirty, visit);
-    }
-    Result<Look> look_at_first(int pid, std::uint64_t most_pages, std::span<const VirtualRange> ranges,
-                               const TierOfNode& tiers, const Visit& visit) {
-        const FirstTouches::Early early = first_->end(pid, ranges, most_pages);
-        std::uint64_t all = 0;
-        const PageLooker::Ask is_early = [&](std::uint64_t page, std::uint64_t count, PageMapEntry word) {
-            if (!word.is_soft_dirty()) return Touches{};
-            all += count;
-            const bool first =
-                count == 1 ? early.pages.contains(page) : early.groups.contains(page / kPagesPerHuge);
-            return Touches{.touched = first, .windows = 1};
-        };
-        auto look = looker_.look(pid, ranges, tiers, is_early, visit);
-        if (look) look->all_touched_pages = all;
-        return look;
-    }
-
     Files& files_;
-    PageLooker looker_;
+    MarkedPages pages_;
     std::chrono::nanoseconds touch_cost_;
-    std::optional<FirstTouches> first_;
-    std::map<int, std::uint64_t>
-        most_pages_;  // of processes whose first touches count in this window, by pid
 };
 
 template <typename Action>
@@ -131,12 +94,9 @@ Result<std::chrono::nanoseconds> try_soft_dirty(Files& files) {
 Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files) {
     const auto touch_cost = try_soft_dirty(files);
     if (!touch_cost) return std::unexpected(touch_cost.error());
-    auto looker = PageLooker::make(files);
-    if (!looker) return std::unexpected(looker.error());
-    auto first = FirstTouches::open();
-    if (!first) log::info("the order of writes is not known", {{"why", first.error()}});
-    return std::make_unique<SoftDirtyTracker>(files, *std::move(looker), *touch_cost,
-                                              first ? std::optional(*std::move(first)) : std::nullopt);
+    auto pages = MarkedPages::make(files, [](PageMapEntry word) { return word.is_soft_dirty(); });
+    if (!pages) return std::unexpected(pages.error());
+    return std::make_unique<SoftDirtyTracker>(files, *std::move(pages), *touch_cost);
 }
 
 }  // namespace memtide::agent

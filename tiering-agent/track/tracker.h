@@ -115,6 +115,19 @@ Result<std::unique_ptr<Tracker>> make_soft_dirty_tracker(Files& files);
 // behind that was killed is taken over.
 Result<std::unique_ptr<Tracker>> make_damon_tracker(Files& files);
 
+// Which pages were read or written, page by page, of processes that have consented (`memtide agent run`): the
+// kernel protects them from reads and writes, and each first touch in a window costs the process a page fault
+// (userfaultfd(2), "Read-Write Protection" in Documentation/admin-guide/mm/userfaultfd.rst). begin() answers
+// kUnavailable for a process that has not. Private mappings of files, and what the program has registered
+// with a userfaultfd of its own, are not seen and left where they are. Needs root and Linux 7.3 with
+// CONFIG_USERFAULTFD_RWP: kUnavailable without.
+Result<std::unique_ptr<Tracker>> make_rwp_tracker(Files& files);
+
+// `consented` for those that have consented, as long as windows cost them so little that `slowdown` (as of
+// TieringConfig) allows one a minute; `rest`, which may be null, for all others.
+std::unique_ptr<Tracker> make_consent_tracker(std::unique_ptr<Tracker> consented,
+                                              std::unique_ptr<Tracker> rest, double slowdown);
+
 // The events with which this processor samples memory accesses, tried on memory of this process. Needs root.
 // kUnavailable where it cannot, as in most guests.
 Result<std::vector<MemoryEvent>> try_memory_events(const Files& files);

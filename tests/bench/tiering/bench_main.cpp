@@ -52,6 +52,8 @@ struct Options {
     unsigned shift_every = 60;
     unsigned companion_ms = 10;
     double detect_seconds = 1;
+    std::string kernel;
+    bool consent = false;
     std::string keep;
 };
 
@@ -86,6 +88,8 @@ Result<std::optional<RunFigures>> run_once(const Options& options, System system
     const test::TempFolder folder;
     GuestPlan plan;
     plan.companion_ms = options.companion_ms;
+    plan.kernel = options.kernel;
+    plan.consent = options.consent;
     const auto fast = parse_bytes(options.fast);
     const auto slow = parse_bytes(options.slow);
     if (!fast || !slow) return std::unexpected((!fast ? fast : slow).error());
@@ -252,6 +256,9 @@ void add_options(CLI::App& app, Options& options) {
     app.add_option(
         "--detect", options.detect_seconds,
         "Seconds that noticing a new hot set takes at best, for regret_over_unavoidable; 1 by default");
+    app.add_option("--kernel", options.kernel, "The guest's, 7.3 for example (default: 6.12)");
+    app.add_flag("--consent", options.consent,
+                 "The load lets itself be watched (memtide agent run; --kernel 7.3)");
     app.add_option("--keep", options.keep, "Folder for what the loads print");
 }
 

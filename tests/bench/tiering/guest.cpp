@@ -65,8 +65,9 @@ class Rack {
     Rack(const GuestPlan& plan, std::string folder) : folder_(std::move(folder)) {
         std::ofstream(topology()) << fmt::format(
             "name: tiering-bench-{}\nhosts:\n  - name: host0\n    memory: {}\n    cpus: 2\n    numa_nodes: "
-            "[{{size: {}}}]\n",
-            getpid(), format_bytes(plan.fast), format_bytes(plan.slow));
+            "[{{size: {}}}]\n{}",
+            getpid(), format_bytes(plan.fast), format_bytes(plan.slow),
+            plan.kernel.empty() ? std::string() : fmt::format("    kernel: \"{}\"\n", plan.kernel));
     }
     ~Rack() {
         const auto output = run("down", {}, std::chrono::seconds(60));
@@ -145,7 +146,8 @@ std::string guest_script(System system, const GuestPlan& plan, const AgentComman
             agent.shell, kAgentEnded);
         watch = " --watch $agent";
     }
-    script += fmt::format("timeout -k 5 {} {}{}\ncode=$?\n", limit_seconds, shell_words(load), watch);
+    const std::string run = plan.consent ? shell_words({MEMTIDE_CLI, "agent", "run", "--"}) + " " : "";
+    script += fmt::format("timeout -k 5 {} {}{}{}\ncode=$?\n", limit_seconds, run, shell_words(load), watch);
     if (system == System::kAgent)
         script +=
             "if ! kill -0 $agent 2>/dev/null; then\n"

@@ -22,7 +22,9 @@ struct GuestPlan {
     Bytes fast = mebibytes(384);  // node 0, with two processors
     Bytes slow = mebibytes(768);  // node 1
     unsigned companion_ms = 10;   // how often its processors switch address spaces at least; 0: as they do
-    std::vector<std::string> kernel_arguments;
+    std::vector<std::string> kernel_arguments{};
+    std::string kernel{};  // "7.3" (docs/topologies.md); empty: the usual one
+    bool consent = false;  // the load is one that lets itself be watched (`memtide agent run`)
 };
 
 // A command that is run in the guest, where this machine's files are.

@@ -47,9 +47,11 @@ TEST(TieringConfig, TheWayOfLookingCanBeChosen) {
     EXPECT_EQ(read("tiering: {tracker: damon}\n")->tracker, TrackerChoice::kDamon);
     EXPECT_EQ(read("tiering: {tracker: soft-dirty}\n")->tracker, TrackerChoice::kSoftDirty);
     EXPECT_EQ(read("tiering: {tracker: hint-faults}\n")->tracker, TrackerChoice::kHintFaults);
+    EXPECT_EQ(read("tiering: {tracker: rwp}\n")->tracker, TrackerChoice::kRwp);
     const auto mistake = read("tiering: {tracker: pebs}\n");
     ASSERT_FALSE(mistake);
-    EXPECT_THAT(mistake.error().message, testing::HasSubstr("auto, damon, hint-faults, samples, soft-dirty"));
+    EXPECT_THAT(mistake.error().message,
+                testing::HasSubstr("auto, damon, hint-faults, rwp, samples, soft-dirty"));
 }
 
 TEST(TieringConfig, WhatHoldsMovesBack) {

@@ -188,6 +188,51 @@ TEST_F(TieringInQemu, KilledAgainAndAgainItLosesNothing) {
     EXPECT_GT(run.samples.back().moved_pages, 0U) << "it lived long enough to move something";
 }
 
+// With Linux 7.3, which can protect pages from reads.
+class RwpInQemu : public TieringInQemu {
+  protected:
+    void SetUp() override {
+        TieringInQemu::SetUp();
+        if (IsSkipped()) return;
+        const char* const cache = std::getenv("MEMTIDE_CACHE");
+        const std::string kernel =
+            std::string(cache == nullptr ? "/var/cache/memtide" : cache) + "/guest-7.3/vmlinuz";
+        if (!std::filesystem::exists(kernel))
+            GTEST_SKIP() << "no guest kernel in " << kernel << ": scripts/setup has it where the mirror has";
+        plan_.kernel = "7.3";
+    }
+};
+
+// The oracle, as near as it gets; and when the agent is killed, the load does not even slow down, and the
+// next agent finds the consent where it was.
+TEST_F(RwpInQemu, WhoConsentsIsSeenToReadAndOutlivesTheAgent) {
+    plan_.consent = true;
+    const std::string agents = fmt::format(
+        "( {0} >/run/agent.log 2>&1 & one=$!\n"
+        "sleep 35; kill -9 $one; wait $one; {0} >/run/agent2.log 2>&1 ) 2>/dev/null &\nsleep 3\n",
+        agent_.shell);
+    const std::string check =
+        "grep -q 'lets itself be watched by userfaultfd' /run/agent.log || exit 98\n"
+        "grep -q 'lets itself be watched by userfaultfd' /run/agent2.log || exit 99\n";
+    std::string script = agents + guest_script(System::kNone, plan_, {}, load(50, {"--reads"}), kLimit - 30);
+    script.insert(script.rfind("exit $code"), check);
+    const auto phases = phase_figures(run(script));
+    ASSERT_EQ(phases.size(), 1U);
+    EXPECT_LT(phases[0].first_hit, 0.6 * phases[0].oracle);
+    EXPECT_GT(phases[0].steady_hit, 0.95 * phases[0].oracle);
+}
+
+// The unit tests of what only this kernel has; none of them may be skipped.
+TEST_F(RwpInQemu, TheTrackerDoesAsItsTestsSay) {
+    const std::string script = fmt::format(
+        "{} --gtest_filter='Rwp*' >/run/out 2>&1 || {{ cat /run/out >&2; exit 1; }}\n"
+        "grep -q SKIPPED /run/out && {{ cat /run/out >&2; exit 1; }}\necho fine\n",
+        MEMTIDE_TRACK_TEST);
+    const auto output = run_in_guest(plan_, folder_.path(), script, kLimit);
+    ASSERT_TRUE(output) << output.error().message;
+    EXPECT_EQ(output->lines, "fine\n");
+}
+
 // As nobody, who may not ask the agent anything: which tiers there are is for everybody to read.
 TEST_F(TieringInQemu, HeapsAreWhereTheySayAndHintsAreObeyed) {
     const std::string script = fmt::format(

@@ -26,7 +26,11 @@ class Toucher {
         if (pid_ != 0) return;
         std::uint64_t page = 0;
         while (read(go_[0], &page, sizeof page) == sizeof page) {
-            static_cast<volatile char*>(memory_)[page << kPageShift] = 1;
+            volatile char& byte = static_cast<volatile char*>(memory_)[(page & ~kRead) << kPageShift];
+            if ((page & kRead) != 0)
+                static_cast<void>(char{byte});
+            else
+                byte = 1;
             if (write(done_[1], &page, sizeof page) < 0) break;
         }
         _exit(0);
@@ -39,10 +43,8 @@ class Toucher {
     }
     Toucher(const Toucher&) = delete;
     Toucher& operator=(const Toucher&) = delete;
-    void touch(std::uint64_t page) const {
-        EXPECT_EQ(write(go_[1], &page, sizeof page), ssize_t{sizeof page});
-        EXPECT_EQ(read(done_[0], &page, sizeof page), ssize_t{sizeof page});
-    }
+    void touch(std::uint64_t page) const { tell(page); }
+    void look_at(std::uint64_t page) const { tell(page | kRead); }  // reads
     [[nodiscard]] int pid() const { return pid_; }
     [[nodiscard]] VirtualRange memory() const {
         const auto address = reinterpret_cast<std::uint64_t>(memory_);
@@ -51,6 +53,11 @@ class Toucher {
     [[nodiscard]] std::uint64_t first_page() const { return memory().begin >> kPageShift; }
 
   private:
+    static constexpr std::uint64_t kRead = std::uint64_t{1} << 63;
+    void tell(std::uint64_t page) const {
+        EXPECT_EQ(write(go_[1], &page, sizeof page), ssize_t{sizeof page});
+        EXPECT_EQ(read(done_[0], &page, sizeof page), ssize_t{sizeof page});
+    }
     std::size_t size_;
     void* memory_;
     std::array<int, 2> go_{};

@@ -46,7 +46,8 @@ std::string shell_words(const std::vector<std::string>& words);
 // The script that a guest runs for one run of a workload: settings, companion (memtide-tiering-load), agent,
 // workload. `workload` is shell text that ends with the status of the workload; $watch in it are words that
 // make memtide-tiering-load report the cost of the agent, or nothing. The script's standard output is the
-// workload's. Exit code 77 when the agent ended within 3 s: what it said last is on the standard error output.
+// workload's. Exit code 77 when the agent ended within 3 s: what it said last is on the standard error
+// output.
 std::string guest_script_around(System system, const GuestPlan& plan, const AgentCommand& agent,
                                 const std::string& load_program, const std::string& workload);
 // The same with one load, ended after `limit_seconds`.

@@ -357,7 +357,7 @@ int run(int argc, char** argv) {
     Options options;
     add_options(app, options);
     CLI11_PARSE(app, argc, argv);
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int) { interrupted = true; };
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);

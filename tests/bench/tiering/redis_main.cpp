@@ -343,7 +343,7 @@ int run(int argc, char** argv) {
         ->check(CLI::Range(0.5, 3600.0));
     app.add_option("--watch", options.watch, "Also print processor time and memory of this process");
     CLI11_PARSE(app, argc, argv);
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int) { interrupted = true; };
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);

@@ -89,7 +89,7 @@ Result<std::string> find_busybox() {
 
 }  // namespace
 
-Result<GuestMaterial> find_guest_material() {
+Result<GuestMaterial> find_guest_material(std::string_view kernel) {
     std::vector<std::string> places;
     if (const char* chosen = std::getenv("MEMTIDE_CACHE"); chosen && *chosen) {
         places.emplace_back(chosen);
@@ -103,8 +103,10 @@ Result<GuestMaterial> find_guest_material() {
             places.push_back(std::string(home) + "/.cache/memtide");
         }
     }
+    const std::string name = kernel.empty() ? "guest" : fmt::format("guest-{}", kernel);
     for (const auto& place : places) {
-        GuestMaterial material{.folder = place + "/guest", .kernel = place + "/guest/vmlinuz", .version = {}};
+        const std::string folder = place + "/" + name;
+        GuestMaterial material{.folder = folder, .kernel = folder + "/vmlinuz", .version = {}};
         auto version = read_file(material.folder + "/version");
         if (!version) continue;
         material.version = version->substr(0, version->find_first_of(" \n"));
@@ -113,7 +115,8 @@ Result<GuestMaterial> find_guest_material() {
             return material;
     }
     return fail(ErrorCode::kNotFound,
-                fmt::format("no guest kernel in {}; run scripts/setup", fmt::join(places, " or ")));
+                fmt::format("no guest kernel{}{} in {}; run scripts/setup", kernel.empty() ? "" : " ", kernel,
+                            fmt::join(places, " or ")));
 }
 
 Result<std::vector<std::string>> module_load_order(std::string_view modules_dep,

@@ -161,7 +161,10 @@ struct Rack::State {
         }
         return nullptr;
     }
-    Result<> prepare_image();
+    [[nodiscard]] std::string image_of(const std::string& kernel) const {
+        return folder + "/initramfs" + (kernel.empty() ? "" : "-" + kernel);
+    }
+    Result<> prepare_images();
     asio::awaitable<Result<>> create_hosts(Rack& rack);
 };
 
@@ -208,26 +211,29 @@ Result<> Rack::open_switches() {
     return {};
 }
 
-Result<> Rack::State::prepare_image() {
+Result<> Rack::State::prepare_images() {
     GuestImageOptions image_options;
     image_options.helper = options.program;
     image_options.program_path = options.program.substr(0, options.program.rfind('/'));
     if (!options.manager.empty()) image_options.manager_url = options.manager_url;
-    auto image = build_guest_image(options.material, image_options);
-    if (!image) return std::unexpected(image.error());
-    return write_file(folder + "/initramfs", *image);
+    for (const auto& [kernel, material] : options.materials) {
+        auto image = build_guest_image(material, image_options);
+        if (!image) return std::unexpected(image.error());
+        if (auto written = write_file(image_of(kernel), *image); !written) return written;
+    }
+    return {};
 }
 
 asio::awaitable<Result<>> Rack::State::create_hosts(Rack& rack) {
     RackSettings settings;
     settings.program = options.program;
-    settings.kernel = options.material.kernel;
-    settings.initramfs = folder + "/initramfs";
     settings.kernel_arguments = options.kernel_arguments;
     settings.manager = options.manager;
     settings.accelerator = accelerator.accelerator;
     for (const auto& config : options.topology.hosts) {
         const auto host_folder = fmt::format("{}/hosts/{}", folder, config.name.value);
+        settings.kernel = options.materials.at(config.kernel).kernel;
+        settings.initramfs = image_of(config.kernel);
         auto plan = plan_host(options.topology, config, settings, host_folder);
         if (!plan) co_return std::unexpected(plan.error());
         auto agent = options.agent;
@@ -254,13 +260,13 @@ asio::awaitable<Result<>> Rack::State::create_hosts(Rack& rack) {
 asio::awaitable<void> Rack::boot() {
     auto state = state_;
     for (const auto& sw : state->switches) sw->start();
-    auto done = state->prepare_image();
+    auto done = state->prepare_images();
     if (done && state->options.kvm_allowed) {
-        const auto cache =
-            state->options.material.folder.substr(0, state->options.material.folder.rfind('/'));
+        const auto& [kernel, material] = *state->options.materials.begin();
+        const auto cache = material.folder.substr(0, material.folder.rfind('/'));
         const auto probe = (::access(cache.c_str(), W_OK) == 0 ? cache : state->folder) + "/kvm-probe";
-        state->accelerator = co_await choose_accelerator(state->executor, state->options.material.kernel,
-                                                         state->folder + "/initramfs", probe, state->folder);
+        state->accelerator = co_await choose_accelerator(state->executor, material.kernel,
+                                                         state->image_of(kernel), probe, state->folder);
     } else {
         state->accelerator.reason = "KVM was not wanted";
     }

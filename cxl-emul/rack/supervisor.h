@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,7 +23,7 @@ inline constexpr std::string_view kHostInAgentCommand = "{host}";
 struct RackOptions {
     Topology topology;
     std::string topology_path;
-    GuestMaterial material;
+    std::map<std::string, GuestMaterial> materials;  // by HostConfig::kernel
     std::string program;  // this program's own path
     std::string manager;  // "127.0.0.1:8080"; empty: guests have no network
     // Empty: none; the host's name stands for kHostInAgentCommand, and --host is added.

@@ -117,9 +117,12 @@ Result<RackOptions> prepare(const UpOptions& options, Topology topology) {
         return fail(ErrorCode::kNotFound,
                     "qemu-system-x86_64 is not installed; scripts/setup installs it (QEMU 10 is needed)");
     }
-    auto material = find_guest_material();
-    if (!material) return std::unexpected(material.error());
-    rack.material = std::move(*material);
+    for (const HostConfig& host : rack.topology.hosts) {
+        if (rack.materials.contains(host.kernel)) continue;
+        auto material = find_guest_material(host.kernel);
+        if (!material) return std::unexpected(material.error());
+        rack.materials.emplace(host.kernel, *std::move(material));
+    }
     std::error_code error;
     rack.program = fs::read_symlink("/proc/self/exe", error).string();
     if (error) return fail_errno("read", "/proc/self/exe", error.value());

@@ -283,11 +283,19 @@ NumaNodeConfig read_numa_node(const YamlMap& map) {
     return node;
 }
 
+std::string read_kernel(const YamlValue& value) {
+    std::string kernel = value.string();
+    if (kernel.empty() || kernel.find_first_not_of("0123456789.") != std::string::npos || kernel.front() == '.')
+        value.reject("must be the version of a kernel", "for example kernel: \"7.3\"");
+    return kernel;
+}
+
 HostConfig read_host(const YamlMap& map) {
     HostConfig host;
     host.name = HostId(map.require("name").name());
     if (const auto memory = map.get("memory")) host.memory = memory->bytes_multiple_of(mebibytes(1));
     if (const auto cpus = map.get("cpus")) host.cpus = static_cast<unsigned>(cpus->integer(1, 255));
+    if (const auto kernel = map.get("kernel")) host.kernel = read_kernel(*kernel);
     if (const auto media = map.get("media")) host.media = read_media(*media);
     if (const auto devices = map.get("devices"))
         for (const YamlValue& device : devices->list())

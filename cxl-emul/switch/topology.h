@@ -145,6 +145,7 @@ struct HostConfig {
     HostId name;
     Bytes memory = gibibytes(1);
     unsigned cpus = 2;
+    std::string kernel;              // "7.3": of the kernels that scripts/setup unpacks; empty: the usual one
     std::string media = "/dev/shm";  // folder of its own devices' media files
     std::vector<DirectDeviceConfig> devices;
     std::vector<DirectHeadConfig> heads;

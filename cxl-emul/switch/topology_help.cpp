@@ -21,7 +21,7 @@ constexpr std::string_view kBandwidth = "what an mld's LDs share, in bytes a sec
 constexpr std::string_view kDemands = "what each LD's host would take, in bytes a second: [20GiB, 20GiB]";
 constexpr std::string_view kTime = "emulated time that it takes, 0ms (default), 20ms, 2s";
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 76> kKeys{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 77> kKeys{{
     {"name", "the name of the topology, of its run folder and its media files: 1 to 63 of a-z, 0-9 and -"},
     {"switches", "the list of switches; none when all devices are in hosts"},
     {"switches.name", "what managers and commands call the switch: switch0"},
@@ -90,6 +90,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 76> kKeys{{
     {"hosts.name", "what commands, managers and the guest itself call the host: host0"},
     {"hosts.memory", "the host's own memory, 1GiB (default)"},
     {"hosts.cpus", "how many processors the host has, 1 to 255; 2 by default"},
+    {"hosts.kernel", "the version of its kernel, of those that scripts/setup unpacks: \"7.3\"; 6.12 by default"},
     {"hosts.media", kMedia},
     {"hosts.devices", "the list of devices on root ports of the host, without a switch"},
     {"hosts.devices.name", kDeviceName},

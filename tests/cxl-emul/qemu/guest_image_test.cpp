@@ -124,6 +124,23 @@ TEST_F(GuestImage, MaterialIsLookedForWhereTheEnvironmentSays) {
     EXPECT_EQ(material->modules(), folder_ + "/guest/lib/modules/6.12.1");
 }
 
+TEST_F(GuestImage, EachKernelHasAFolderOfItsOwn) {
+    write("guest-7.3/vmlinuz", "k");
+    write("guest-7.3/version", "7.3.4\n");
+    write("guest-7.3/lib/modules/7.3.4/modules.dep", "");
+    ::setenv("MEMTIDE_CACHE", folder_.c_str(), 1);
+    const auto material = find_guest_material("7.3");
+    const auto usual = find_guest_material();
+    const auto other = find_guest_material("7.4");
+    ::unsetenv("MEMTIDE_CACHE");
+    ASSERT_TRUE(material) << material.error().message;
+    EXPECT_EQ(material->kernel, folder_ + "/guest-7.3/vmlinuz");
+    EXPECT_EQ(material->version, "7.3.4");
+    EXPECT_FALSE(usual);
+    ASSERT_FALSE(other);
+    EXPECT_EQ(other.error().message, "no guest kernel 7.4 in " + folder_ + "; run scripts/setup");
+}
+
 TEST_F(GuestImage, MissingMaterialNamesThePlaceAndTheSetup) {
     ::setenv("MEMTIDE_CACHE", folder_.c_str(), 1);
     const auto material = find_guest_material();

@@ -118,6 +118,16 @@ TEST(Topology, NumaNodesHaveASizeAndWhatTheFirmwareSays) {
                 HasSubstr("at most 8 NUMA nodes"));
 }
 
+TEST(Topology, AHostMayHaveAnotherKernel) {
+    const std::string of_host = "name: x\nhosts:\n  - name: host0\n    numa_nodes: [{size: 64MiB}]\n";
+    EXPECT_EQ(parse_topology(of_host, "x")->hosts[0].kernel, "");
+    const auto topology = parse_topology(of_host + "    kernel: \"7.3\"\n", "x");
+    ASSERT_TRUE(topology) << topology.error().message;
+    EXPECT_EQ(topology->hosts[0].kernel, "7.3");
+    for (const char* wrong : {"../7.3", "\"\"", "..", "[]"})
+        EXPECT_FALSE(parse_topology(of_host + "    kernel: " + wrong + "\n", "x")) << wrong;
+}
+
 TEST(Topology, PortIdGivenTwiceIsRefused) {
     EXPECT_EQ(complaint("{id: 1, host: host1}", "{id: 0, host: host1}"),
               "rack.yaml:12:14: port 0 is there already, at rack.yaml:11:14");

@@ -18,8 +18,8 @@ struct GuestMaterial {
     [[nodiscard]] std::string modules() const { return folder + "/lib/modules/" + version; }
 };
 
-// `kernel` as of HostConfig: "7.3"; empty: the usual one. Looks in $MEMTIDE_CACHE, then /var/cache/memtide, then
-// $XDG_CACHE_HOME or ~/.cache/memtide. kNotFound names the places and scripts/setup.
+// `kernel` as of HostConfig: "7.3"; empty: the usual one. Looks in $MEMTIDE_CACHE, then /var/cache/memtide,
+// then $XDG_CACHE_HOME or ~/.cache/memtide. kNotFound names the places and scripts/setup.
 Result<GuestMaterial> find_guest_material(std::string_view kernel = {});
 
 // Modules that have to be loaded, each after those it depends on, as paths below the modules folder.

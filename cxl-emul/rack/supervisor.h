@@ -24,8 +24,8 @@ struct RackOptions {
     Topology topology;
     std::string topology_path;
     std::map<std::string, GuestMaterial> materials;  // by HostConfig::kernel
-    std::string program;  // this program's own path
-    std::string manager;  // "127.0.0.1:8080"; empty: guests have no network
+    std::string program;                             // this program's own path
+    std::string manager;                             // "127.0.0.1:8080"; empty: guests have no network
     // Empty: none; the host's name stands for kHostInAgentCommand, and --host is added.
     std::vector<std::string> agent;
     std::string manager_url = kManagerUrlInGuest;  // as guests see it

@@ -285,7 +285,8 @@ NumaNodeConfig read_numa_node(const YamlMap& map) {
 
 std::string read_kernel(const YamlValue& value) {
     std::string kernel = value.string();
-    if (kernel.empty() || kernel.find_first_not_of("0123456789.") != std::string::npos || kernel.front() == '.')
+    if (kernel.empty() || kernel.find_first_not_of("0123456789.") != std::string::npos ||
+        kernel.front() == '.')
         value.reject("must be the version of a kernel", "for example kernel: \"7.3\"");
     return kernel;
 }

@@ -124,6 +124,7 @@ class RedisLoad {
         if (!free) return std::unexpected(free.error());
         const std::size_t capacity = *free + on_fast_;
         std::vector<double> shares;
+        shares.reserve(pages.size());
         for (const auto& [page, share] : pages) shares.push_back(share);
         oracle_ = best_of(std::move(shares), capacity);
         print_start({.pid = server_,
@@ -172,6 +173,7 @@ class RedisLoad {
 
     Result<> measure_some() {
         std::vector<std::string> keys;
+        keys.reserve(kDraws);
         for (std::size_t i = 0; i < kDraws; ++i) keys.push_back(key_name(picks_.pick(random_.next())));
         const auto spans = values_.find(keys);
         if (!spans) return std::unexpected(spans.error());
@@ -182,6 +184,7 @@ class RedisLoad {
 
     Result<> hit_of(const std::map<std::uint64_t, double>& shares) {
         std::vector<std::uint64_t> pages;
+        pages.reserve(shares.size());
         for (const auto& [page, share] : shares) pages.push_back(page);
         const auto nodes = nodes_of(server_, pages);
         if (!nodes) return std::unexpected(nodes.error());

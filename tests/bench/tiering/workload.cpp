@@ -129,7 +129,7 @@ void add_named(Figures& all, const Figures& figures, const std::string& name) {
         if (figure.starts_with("hit") || figure.starts_with("oracle") || figure.starts_with("regret") ||
             figure.starts_with("convergence") || figure.starts_with("wasted") ||
             figure.starts_with("stall") || figure.starts_with("ops"))
-            all[figure + "_" + name] = value;
+            all[fmt::format("{}_{}", figure, name)] = value;
 }
 
 Result<Figures> read_several(const Workload& workload, std::string_view lines) {
@@ -211,6 +211,7 @@ Result<Figures> read_kills(std::string_view lines) {
 const std::vector<std::string>& benches() {
     static const std::vector<std::string> kNames = [] {
         std::vector<std::string> names;
+        names.reserve(kBenches.size());
         for (const BenchRow& row : kBenches) names.emplace_back(row.name);
         return names;
     }();

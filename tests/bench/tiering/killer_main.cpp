@@ -1,8 +1,9 @@
 // memtide-tiering-killer: starts an agent and kills it with SIGKILL, again and again, at instants that are
-// random: up to 1.5 s after its start, and in each tenth life up to 1.5 s after its first window, when it is
-// amid its moves. Prints a JSON line for each life, and one at the end:
+// random: up to 1.5 s after its start, and in each tenth life up to 1.5 s after it has begun to move pages
+// (or has not for 10 s after its first window). Prints a JSON line for each life, and one at the end:
 //
-//   {"life": {"number": 3, "seconds": 0.81, "answered": 0.412, "window": null, "hung": false}}
+//   {"life": {"number": 3, "seconds": 0.81, "answered": 0.412, "window": null, "moved": false, "hung":
+//   false}}
 //   {"killer": {"kills": 100, "hung": 0}}
 //
 // `answered` is when it first answered on its socket, `window` when it first had a window of looking, both in
@@ -34,6 +35,7 @@ using std::chrono::milliseconds;
 constexpr double kMostSeconds = 1.5;  // of a life, or after a first window
 constexpr unsigned kWaitsEvery = 10;
 constexpr std::chrono::seconds kPatience{60};
+constexpr double kSecondsForMoves = 10;  // after a first window
 constexpr std::chrono::seconds kReapLimit{10};
 
 struct Options {
@@ -48,6 +50,7 @@ struct Life {
     double seconds = 0;
     std::optional<double> answered;
     std::optional<double> window;
+    bool moved = false;
     bool hung = false;
 };
 
@@ -75,12 +78,20 @@ std::optional<std::string> ask_status(const std::string& path) {
     return answer.substr(body + 4);
 }
 
-bool had_window(const std::string& status) {
+// Of the body of an answer.
+struct Status {
+    bool had_window = false;
+    bool moved = false;
+};
+Status read_status(const std::string& body) {
     boost::system::error_code error;
-    const auto value = boost::json::parse(status, error);
-    if (error || !value.is_object()) return false;
-    const auto* const rounds = value.as_object().if_contains("rounds");
-    return rounds != nullptr && rounds->is_number() && rounds->to_number<double>() >= 1;
+    const auto value = boost::json::parse(body, error);
+    if (error || !value.is_object()) return {};
+    const auto is_positive = [&value](const char* name) {
+        const auto* const number = value.as_object().if_contains(name);
+        return number != nullptr && number->is_number() && number->to_number<double>() > 0;
+    };
+    return {.had_window = is_positive("rounds"), .moved = is_positive("promoted") || is_positive("demoted")};
 }
 
 class Killer {
@@ -99,9 +110,10 @@ class Killer {
             const auto text = [](std::optional<double> seconds) {
                 return seconds ? fmt::format("{:.3f}", *seconds) : std::string("null");
             };
-            fmt::print(R"({{"life":{{"number":{},"seconds":{:.3f},"answered":{},"window":{},"hung":{}}}}})"
-                       "\n",
-                       number, life->seconds, text(life->answered), text(life->window), life->hung);
+            fmt::print(
+                R"({{"life":{{"number":{},"seconds":{:.3f},"answered":{},"window":{},"moved":{},"hung":{}}}}})"
+                "\n",
+                number, life->seconds, text(life->answered), text(life->window), life->moved, life->hung);
             std::fflush(stdout);
         }
         fmt::print(R"({{"killer":{{"kills":{},"hung":{}}}}})"
@@ -111,6 +123,16 @@ class Killer {
     }
 
   private:
+    void look(Life& life, Clock::time_point began) const {
+        const auto body = ask_status(options_.socket);
+        if (!body) return;
+        const double now = std::chrono::duration<double>(Clock::now() - began).count();
+        const Status status = read_status(*body);
+        if (!life.answered) life.answered = now;
+        if (status.had_window && !life.window) life.window = now;
+        life.moved = status.moved;
+    }
+
     Result<Life> live(bool waits) {
         const double instant = std::uniform_real_distribution<double>(0, kMostSeconds)(random_);
         process::Command command;
@@ -123,13 +145,13 @@ class Killer {
         const auto since = [began] { return std::chrono::duration<double>(Clock::now() - began).count(); };
         Life life;
         double until = waits ? std::chrono::duration<double>(kPatience).count() : instant;
+        bool chosen = false;  // when to kill one that is waited for
         while (since() < until) {
-            if (const auto status = life.window ? std::nullopt : ask_status(options_.socket)) {
-                if (!life.answered) life.answered = since();
-                if (had_window(*status)) {
-                    life.window = since();
-                    if (waits) until = since() + instant;
-                }
+            if (!life.window || (waits && !life.moved)) look(life, began);
+            if (waits && !chosen && life.window &&
+                (life.moved || since() > *life.window + kSecondsForMoves)) {
+                chosen = true;
+                until = since() + instant;
             }
             if (agent->try_wait()) {
                 life.hung = true;  // it ended by itself

@@ -131,11 +131,11 @@ TEST(TieringWorkload, WhatIsMeasuredDifferentlyHasOtherSettings) {
 
 TEST(TieringWorkload, KillsHaveTheirTimesAndLosses) {
     const std::string lives =
-        R"({"life":{"number":1,"seconds":0.2,"answered":null,"window":null,"hung":false}})"
+        R"({"life":{"number":1,"seconds":0.2,"answered":null,"window":null,"moved":false,"hung":false}})"
         "\n"
-        R"({"life":{"number":2,"seconds":1.2,"answered":0.4,"window":null,"hung":false}})"
+        R"({"life":{"number":2,"seconds":1.2,"answered":0.4,"window":null,"moved":false,"hung":false}})"
         "\n"
-        R"({"life":{"number":3,"seconds":1.4,"answered":0.8,"window":2.5,"hung":true}})"
+        R"({"life":{"number":3,"seconds":1.4,"answered":0.8,"window":2.5,"moved":true,"hung":true}})"
         "\n";
     const std::string killer = R"({"killer":{"kills":3,"hung":1}})"
                                "\n";
@@ -144,6 +144,7 @@ TEST(TieringWorkload, KillsHaveTheirTimesAndLosses) {
     const auto figures = read_figures(workload, lives + killer + intact);
     ASSERT_TRUE(figures) << figures.error().message;
     EXPECT_EQ(figures->at("kills"), 3);
+    EXPECT_EQ(figures->at("kills_moving"), 1);
     EXPECT_EQ(figures->at("hung"), 1);
     EXPECT_EQ(figures->at("lost"), 0);
     EXPECT_NEAR(figures->at("resume_seconds"), 0.6, 1e-9);

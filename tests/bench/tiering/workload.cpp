@@ -172,7 +172,7 @@ void add_median_and_most(Figures& figures, const std::string& name, const std::v
 }
 
 Result<Figures> read_kills(std::string_view lines) {
-    Figures figures;
+    Figures figures{{"kills_moving", 0}};
     std::vector<double> answers;
     std::vector<double> windows;
     bool ended = false;
@@ -184,6 +184,7 @@ Result<Figures> read_kills(std::string_view lines) {
             const json::value value = json::parse(line);
             const json::object& object = value.as_object();
             if (const auto* const life = object.if_contains("life")) {
+                if (life->at("moved").as_bool()) figures["kills_moving"] += 1;
                 if (!life->at("answered").is_null())
                     answers.push_back(life->at("answered").to_number<double>());
                 if (!life->at("window").is_null()) windows.push_back(life->at("window").to_number<double>());

@@ -126,6 +126,8 @@ class Printer {
         if (workload.exponent != Workload().exponent)
             suffix_ += fmt::format("_exponent{}", workload.exponent);
         if (!workload.kernel.empty()) suffix_ += "_linux" + workload.kernel;
+        if (workload.seconds != default_seconds(workload.bench))
+            suffix_ += fmt::format("_{}s", workload.seconds);
         if (workload.bench == "tiering-redis") suffix_ += "_" + workload.ycsb;
     }
 
@@ -262,7 +264,8 @@ void add_options(CLI::App& app, Options& options) {
         ->delimiter(',')
         ->check(CLI::IsMember({"none", "kernel", "damon", "damo", "agent"}));
     app.add_option("--runs", options.runs, "With each, 1 by default; figures are medians, with min and max")
-        ->check(CLI::Range(1U, 1000U));
+        ->check(CLI::Range(1U, 1000U))
+        ->take_last();  // scripts/bench adds one
     app.add_option("--save", options.save,
                    "File that gets a line for each run; runs that are there are not made again");
     app.add_option("--agent", options.agent,

@@ -14,12 +14,13 @@ namespace memtide::bench {
 inline void print_figure(const std::string& bench, const std::string& figure, const std::string& unit,
                          std::vector<double> runs, const std::string& against = {}) {
     std::ranges::sort(runs);
+    const std::size_t half = runs.size() / 2;
+    const double median = runs.size() % 2 == 1 ? runs[half] : (runs[half - 1] + runs[half]) / 2;
     std::printf(R"({"bench": "%s", "figure": "%s", "value": %.5f, "unit": "%s", "runs": %zu, "min": %.5f, )"
                 R"("max": %.5f%s%s%s})"
                 "\n",
-                bench.c_str(), figure.c_str(), runs[runs.size() / 2], unit.c_str(), runs.size(), runs.front(),
-                runs.back(), against.empty() ? "" : R"(, "against": ")", against.c_str(),
-                against.empty() ? "" : "\"");
+                bench.c_str(), figure.c_str(), median, unit.c_str(), runs.size(), runs.front(), runs.back(),
+                against.empty() ? "" : R"(, "against": ")", against.c_str(), against.empty() ? "" : "\"");
     std::fflush(stdout);
 }
 

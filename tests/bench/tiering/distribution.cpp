@@ -1,9 +1,10 @@
 #include "tests/bench/tiering/distribution.h"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <numeric>
+#include <utility>
+
+#include "tests/bench/tiering/btree.h"
 
 namespace memtide::bench {
 namespace {
@@ -24,26 +25,12 @@ PageSpan hot_set(const Shape& shape, unsigned phase) {
     return {order[phase % order.size()] * shape.hot_pages, shape.hot_pages};
 }
 
-std::vector<double> zipf_popularity(const Shape& shape, unsigned phase) {
-    const std::size_t keys = shape.pages * shape.keys_per_page;
-    std::vector<double> popularity(shape.pages);
-    double sum = 0;
-    for (std::size_t rank = 0; rank < keys; ++rank) {
-        const double share = std::pow(static_cast<double>(rank + 1), -shape.exponent);
-        Random hash((std::uint64_t{phase} << 48) + rank);
-        popularity[Random::scale(static_cast<std::uint32_t>(hash.next()), shape.pages)] += share;
-        sum += share;
-    }
-    for (double& share : popularity) share /= sum;
-    return popularity;
-}
-
 }  // namespace
 
 Distribution::Distribution(const Shape& shape, unsigned phase) : shape_(shape) {
     if (shape.pattern == Pattern::kZipf) {
-        popularity_ = zipf_popularity(shape, phase);
-        make_aliases();
+        popularity_ = scrambled_zipf(shape.pages * shape.keys_per_page, shape.pages, shape.exponent, phase);
+        picks_ = AliasTable(popularity_);
     } else if (shape.pattern != Pattern::kUniform) {
         hot_ = hot_set(shape, phase);
         hot_threshold_ = share_of_32_bits(hot_.count == shape.pages ? 1.0 : shape.hot_share);
@@ -53,34 +40,22 @@ Distribution::Distribution(const Shape& shape, unsigned phase) : shape_(shape) {
     }
 }
 
-void Distribution::make_aliases() {
-    const std::size_t count = popularity_.size();
-    aliases_.resize(count);
-    std::vector<double> scaled(count);
-    std::vector<std::size_t> small;
-    std::vector<std::size_t> large;
-    for (std::size_t i = 0; i < count; ++i) {
-        scaled[i] = popularity_[i] * static_cast<double>(count);
-        (scaled[i] < 1 ? small : large).push_back(i);
+Distribution::Distribution(const Shape& shape, unsigned phase, const Btree& tree)
+    : shape_(shape), popularity_(shape.pages) {
+    const std::vector<double> shares = scrambled_zipf(tree.records(), tree.records(), shape.exponent, phase);
+    picks_ = AliasTable(shares);
+    for (std::size_t number = 0; number < shares.size(); ++number) {
+        if (shares[number] == 0) continue;
+        const Btree::Path path = tree.path(key_of(number));
+        for (unsigned level = 0; level < path.levels; ++level)
+            popularity_[path.pages[level]] += shares[number] / path.levels;
     }
-    while (!small.empty() && !large.empty()) {
-        const std::size_t less = small.back();
-        const std::size_t more = large.back();
-        small.pop_back();
-        aliases_[less] = {share_of_32_bits(scaled[less]), static_cast<std::uint32_t>(more)};
-        scaled[more] -= 1 - scaled[less];
-        if (scaled[more] >= 1) continue;
-        large.pop_back();
-        small.push_back(more);
-    }
-    for (const auto* rest : {&small, &large})
-        for (const std::size_t i : *rest) aliases_[i] = {~std::uint32_t{0}, static_cast<std::uint32_t>(i)};
 }
 
 double Distribution::probability(std::size_t page) const {
     const auto pages = static_cast<double>(shape_.pages);
     if (shape_.pattern == Pattern::kUniform) return 1 / pages;
-    if (shape_.pattern == Pattern::kZipf) return popularity_[page];
+    if (!popularity_.empty()) return popularity_[page];
     const auto hot = static_cast<double>(hot_.count);
     const bool is_hot = page >= hot_.first && page < hot_.first + hot_.count;
     if (shape_.pattern == Pattern::kScan) return is_hot ? 1 / hot : 0;
@@ -88,7 +63,7 @@ double Distribution::probability(std::size_t page) const {
 }
 
 double Distribution::hit(const std::vector<int>& nodes, int node) const {
-    if (shape_.pattern == Pattern::kZipf) {
+    if (!popularity_.empty()) {
         double sum = 0;
         for (std::size_t page = 0; page < nodes.size(); ++page)
             if (nodes[page] == node) sum += popularity_[page];
@@ -106,9 +81,7 @@ double Distribution::hit(const std::vector<int>& nodes, int node) const {
 double Distribution::best_hit(std::size_t fast_pages) const {
     std::vector<double> shares(shape_.pages);
     for (std::size_t page = 0; page < shares.size(); ++page) shares[page] = probability(page);
-    std::ranges::sort(shares, std::greater());
-    shares.resize(std::min(fast_pages, shares.size()));
-    return std::accumulate(shares.begin(), shares.end(), 0.0);
+    return best_of(std::move(shares), fast_pages);
 }
 
 }  // namespace memtide::bench

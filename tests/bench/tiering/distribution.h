@@ -4,32 +4,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "tests/bench/tiering/alias_table.h"
+#include "tests/bench/tiering/random.h"
+
 namespace memtide::bench {
-
-// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-class Random {
-  public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
-    std::uint64_t next() {
-        std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-        return z ^ (z >> 31);
-    }
-    // Below `limit`, of 32 random bits.
-    static std::size_t scale(std::uint32_t bits, std::size_t limit) {
-        return static_cast<std::size_t>((std::uint64_t{bits} * limit) >> 32);
-    }
-
-  private:
-    std::uint64_t state_;
-};
 
 enum class Pattern {
     kGups,     // a share of accesses at random within the hot set, the rest at random outside of it
     kZipf,     // keys of Zipf popularity, hashed over all pages
     kUniform,  // all pages alike
     kScan,     // the hot set in order, again and again; nothing else
+    kBtree,    // lookups of records of Zipf popularity in a B-tree
 };
 
 struct Shape {
@@ -37,7 +22,7 @@ struct Shape {
     std::size_t pages = 0;       // at most 2^32
     std::size_t hot_pages = 0;   // gups and scan: at least 1, at most `pages`
     double hot_share = 0.9;      // gups
-    double exponent = 0.99;      // zipf
+    double exponent = 0.99;      // zipf and btree
     unsigned keys_per_page = 4;  // zipf
 };
 
@@ -46,26 +31,30 @@ struct PageSpan {
     std::size_t count = 0;
 };
 
+class Btree;
+
 // How often each page is accessed during one phase of a load. Pages are numbered from 0. From one phase to
 // the next the hot set is somewhere else: hot sets take turns at being all `hot_pages`-sized pieces of
 // memory, in an order that looks random and is always the same; Zipf keys are hashed anew. Read-only once
 // made.
 class Distribution {
   public:
+    // Any pattern but kBtree.
     Distribution(const Shape& shape, unsigned phase);
+    // Lookups of the records of a tree, which all have keys key_of(0), key_of(1), ... Each visits one page at
+    // every level; how often pages are visited is counted along the paths of all records.
+    Distribution(const Shape& shape, unsigned phase, const Btree& tree);
 
     [[nodiscard]] double probability(std::size_t page) const;
-    // The page of the next access. `position` counts the accesses of a thread that scans.
+    // The page of the next access, or with a tree the number of its key. `position` counts the accesses of a
+    // thread that scans.
     std::size_t pick(Random& random, std::size_t& position) const {
         if (shape_.pattern == Pattern::kScan) return hot_.first + position++ % hot_.count;
         const std::uint64_t bits = random.next();
         const auto high = static_cast<std::uint32_t>(bits >> 32);
         const auto low = static_cast<std::uint32_t>(bits);
         if (shape_.pattern == Pattern::kUniform) return Random::scale(low, shape_.pages);
-        if (shape_.pattern == Pattern::kZipf) {
-            const std::size_t slot = Random::scale(high, shape_.pages);
-            return low < aliases_[slot].threshold ? slot : aliases_[slot].other;
-        }
+        if (picks_.size() > 0) return picks_.pick(bits);
         if (high < hot_threshold_) return hot_.first + Random::scale(low, hot_.count);
         const std::size_t cold = Random::scale(low, shape_.pages - hot_.count);
         return cold < hot_.first ? cold : cold + hot_.count;
@@ -78,17 +67,11 @@ class Distribution {
     [[nodiscard]] PageSpan hot() const { return hot_; }
 
   private:
-    struct Alias {  // Walker's alias method, with 32-bit probabilities
-        std::uint32_t threshold;
-        std::uint32_t other;
-    };
-    void make_aliases();
-
     Shape shape_;
     PageSpan hot_;
     std::uint32_t hot_threshold_ = 0;
-    std::vector<double> popularity_;  // zipf: by page
-    std::vector<Alias> aliases_;
+    std::vector<double> popularity_;  // zipf and btree: by page
+    AliasTable picks_;                // of pages, or of records of a tree
 };
 
 }  // namespace memtide::bench

@@ -24,6 +24,8 @@ Sample read_sample(const json::object& line) {
     sample.ops_per_second = line.at("ops_per_second").to_number<double>();
     sample.moved_pages = line.at("moved_pages").to_number<std::uint64_t>();
     sample.undone_pages = line.at("undone_pages").to_number<std::uint64_t>();
+    if (const auto* const fast = line.if_contains("fast_bytes"))
+        sample.fast_bytes = fast->to_number<std::uint64_t>();
     for (const auto& [name, value] : line.at("vmstat").as_object())
         sample.counters[name] = value.to_number<std::uint64_t>();
     if (const auto* const watched = line.if_contains("watched")) {
@@ -106,6 +108,8 @@ void add_phase_figures(const LoadRun& run, double detect_seconds, RunFigures& fi
     for (std::size_t i = 0; i < phases.size(); ++i) {
         const PhaseFigures& phase = phases[i];
         ratios.push_back(phase.steady_hit / phase.oracle);
+        figures.hit += phase.steady_hit / static_cast<double>(phases.size());
+        figures.oracle += phase.oracle / static_cast<double>(phases.size());
         figures.regret_seconds += phase.lost_seconds;
         unavoidable += unavoidable_seconds(run, phase, detect_seconds);
         if (i == 0) {

@@ -20,6 +20,7 @@ struct Sample {
     double ops_per_second = 0;
     std::uint64_t moved_pages = 0;                  // so far
     std::uint64_t undone_pages = 0;                 // of these, back within a minute
+    std::uint64_t fast_bytes = 0;                   // of the load, on the fast node
     std::map<std::string, std::uint64_t> counters;  // of /proc/vmstat
     std::optional<double> watched_cpu_seconds;      // of the agent
     std::uint64_t watched_resident_bytes = 0;
@@ -60,6 +61,8 @@ std::uint64_t counted(const LoadRun& run, const std::string& counter, double fro
 // Of a whole run; what it has no data for is nothing.
 struct RunFigures {
     double hit_over_oracle = 0;                 // steady, mean of all phases
+    double hit = 0;                             // steady, mean of all phases
+    double oracle = 0;                          // mean of all phases
     std::optional<double> convergence_seconds;  // recovery of the first phase
     std::optional<double> recovery_seconds;     // mean of the others
     std::optional<double> hit_after_shift;      // mean over the time of all phases but the first

@@ -111,9 +111,10 @@ TEST(TieringGuest, OnlyTheKernelsOwnTieringSwitchesItOn) {
     const std::vector<std::string> load{"/b/load", "--size", "1MiB"};
     const auto none = guest_script(System::kNone, {}, {}, load, 9);
     EXPECT_THAT(none, HasSubstr("echo 0 >/proc/sys/kernel/numa_balancing"));
-    EXPECT_THAT(none, HasSubstr("timeout -k 5 9 '/b/load' '--size' '1MiB'\n"));
+    EXPECT_THAT(none, HasSubstr("timeout -k 5 9 '/b/load' '--size' '1MiB' $watch\n"));
     EXPECT_THAT(none, HasSubstr("'/b/load' --companion 10"));
     EXPECT_THAT(none, Not(HasSubstr("agent")));
+    EXPECT_THAT(none, HasSubstr("watch=\n"));
     const auto kernel = guest_script(System::kKernel, {}, {}, load, 9);
     EXPECT_THAT(kernel, HasSubstr("echo 2 >/proc/sys/kernel/numa_balancing"));
     EXPECT_THAT(kernel, HasSubstr("echo 1 >/sys/kernel/mm/numa/demotion_enabled"));
@@ -122,7 +123,8 @@ TEST(TieringGuest, OnlyTheKernelsOwnTieringSwitchesItOn) {
 TEST(TieringGuest, AgentIsStartedBeforeTheLoadAndWatched) {
     const auto script = guest_script(System::kAgent, {}, {"/b/agent --config x"}, {"/b/load"}, 9);
     EXPECT_LT(script.find("exec /b/agent --config x"), script.find("timeout"));
-    EXPECT_THAT(script, HasSubstr("'/b/load' --watch $agent"));
+    EXPECT_THAT(script, HasSubstr("watch=\"--watch $agent\""));
+    EXPECT_THAT(script, HasSubstr("'/b/load' $watch"));
     EXPECT_THAT(script, HasSubstr("exit 77"));
     EXPECT_THAT(script, HasSubstr("echo 0 >/proc/sys/kernel/numa_balancing"));
 }

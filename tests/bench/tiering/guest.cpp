@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -16,16 +18,6 @@ namespace {
 
 constexpr int kAgentEnded = 77;
 constexpr std::chrono::seconds kBootLimit{180};
-
-std::string shell_words(const std::vector<std::string>& words) {
-    std::string out;
-    for (const std::string& word : words) {
-        out += out.empty() ? "'" : " '";
-        for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        out += '\'';
-    }
-    return out;
-}
 
 std::string last_line(std::string text) {
     while (text.ends_with('\n')) text.pop_back();
@@ -67,7 +59,7 @@ class Rack {
             "name: tiering-bench-{}\nhosts:\n  - name: host0\n    memory: {}\n    cpus: 2\n    numa_nodes: "
             "[{{size: {}}}]\n{}",
             getpid(), format_bytes(plan.fast), format_bytes(plan.slow),
-            plan.kernel.empty() ? std::string() : fmt::format("    kernel: \"{}\"\n", plan.kernel));
+            plan.kernel.empty() ? "" : fmt::format("    kernel: \"{}\"\n", plan.kernel));
     }
     ~Rack() {
         const auto output = run("down", {}, std::chrono::seconds(60));
@@ -109,6 +101,23 @@ class Rack {
 
 }  // namespace
 
+std::string why_no_guest() {
+    if (geteuid() != 0) return "needs root: the guest's files are this machine's";
+    const char* const cache = std::getenv("MEMTIDE_CACHE");
+    const std::string guest = std::string(cache == nullptr ? "/var/cache/memtide" : cache) + "/guest/vmlinuz";
+    return std::filesystem::exists(guest) ? "" : "no guest kernel in " + guest + ": run scripts/setup";
+}
+
+std::string shell_words(const std::vector<std::string>& words) {
+    std::string out;
+    for (const std::string& word : words) {
+        out += out.empty() ? "'" : " '";
+        for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        out += '\'';
+    }
+    return out;
+}
+
 std::string_view to_string(System system) {
     switch (system) {
         case System::kNone:
@@ -117,42 +126,64 @@ std::string_view to_string(System system) {
             return "kernel";
         case System::kDamon:
             return "damon";
+        case System::kDamo:
+            return "damo";
         case System::kAgent:
             return "agent";
     }
     return "?";
 }
 
-std::string guest_script(System system, const GuestPlan& plan, const AgentCommand& agent,
-                         const std::vector<std::string>& load, unsigned limit_seconds) {
+// Options of damo 2.6.8 and later (its USAGE.md, "Partial DAMOS Parameters Update"). The same rates, ages and
+// quotas as kDamonSchemes; goals for quotas would need Linux 6.16.
+std::string damo_command() {
+    constexpr std::string_view kQuota = "--damos_quota_interval 1s --damos_quota_space 200MB";
+    return fmt::format(
+        "sh -c '{0} start --numa_node 0 --damos_action migrate_cold 1 --damos_access_rate 0% 0% --damos_age "
+        "3s max {1} --numa_node 1 --damos_action migrate_hot 0 --damos_access_rate 5% max {1} "
+        "--nr_targets 1 1 --nr_schemes 1 1 --nr_ctxs 1 1 && exec sleep infinity'",
+        kDamoProgram, kQuota);
+}
+
+std::string watched_load(const std::vector<std::string>& load, bool consent, unsigned limit_seconds) {
+    const std::string run = consent ? shell_words({MEMTIDE_CLI, "agent", "run", "--"}) + " " : "";
+    return fmt::format("timeout -k 5 {} {}{} $watch", limit_seconds, run, shell_words(load));
+}
+
+std::string guest_script_around(System system, const GuestPlan& plan, const AgentCommand& agent,
+                                const std::string& load_program, const std::string& workload) {
     const bool kernel = system == System::kKernel;
+    const bool has_agent = system == System::kAgent || system == System::kDamo;
     std::string script = fmt::format(
         "echo {} >/proc/sys/kernel/numa_balancing && echo {} >/sys/kernel/mm/numa/demotion_enabled &&\n"
         "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled || exit\n"
         "sync; echo 3 >/proc/sys/vm/drop_caches\n",
         kernel ? 2 : 0, kernel ? 1 : 0);
     if (plan.companion_ms > 0)
-        script += fmt::format("{} --companion {} >/dev/null 2>&1 &\n", shell_words({load.front()}),
+        script += fmt::format("{} --companion {} >/dev/null 2>&1 &\n", shell_words({load_program}),
                               plan.companion_ms);
     if (system == System::kDamon) script += kDamonSchemes;
-    std::string watch;
-    if (system == System::kAgent) {
+    script += "watch=\n";
+    if (has_agent)
         // exec: the process that is watched is the agent itself.
         script += fmt::format(
-            "( exec {} ) >/run/agent.log 2>&1 &\nagent=$!\nsleep 3\n"
+            "( exec {} ) >/run/agent.log 2>&1 &\nagent=$!\nwatch=\"--watch $agent\"\nsleep 3\n"
             "if ! kill -0 $agent 2>/dev/null; then\n"
             "    wait $agent; echo \"the agent ended with code $?: $(tail -n 1 /run/agent.log)\" >&2; exit "
             "{}\nfi\n",
             agent.shell, kAgentEnded);
-        watch = " --watch $agent";
-    }
-    const std::string run = plan.consent ? shell_words({MEMTIDE_CLI, "agent", "run", "--"}) + " " : "";
-    script += fmt::format("timeout -k 5 {} {}{}{}\ncode=$?\n", limit_seconds, run, shell_words(load), watch);
-    if (system == System::kAgent)
+    script += workload + "\ncode=$?\n";
+    if (has_agent)
         script +=
             "if ! kill -0 $agent 2>/dev/null; then\n"
             "    echo \"the agent did not live to the end: $(tail -n 1 /run/agent.log)\" >&2; exit 1\nfi\n";
     return script + "exit $code\n";
+}
+
+std::string guest_script(System system, const GuestPlan& plan, const AgentCommand& agent,
+                         const std::vector<std::string>& load, unsigned limit_seconds) {
+    return guest_script_around(system, plan, agent, load.front(),
+                               watched_load(load, plan.consent, limit_seconds));
 }
 
 Result<GuestOutput> run_in_guest(const GuestPlan& plan, const std::string& folder, const std::string& script,

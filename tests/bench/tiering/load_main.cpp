@@ -21,15 +21,15 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/bytes.h"
+#include "tests/bench/tiering/btree.h"
 #include "tests/bench/tiering/distribution.h"
 #include "tests/bench/tiering/placement.h"
-#include "tests/bench/tiering/proc.h"
+#include "tests/bench/tiering/report.h"
 #include "tests/bench/tiering/workers.h"
 
 namespace memtide::bench {
@@ -45,7 +45,11 @@ std::atomic<bool> interrupted{false};
 struct Options {
     std::string size = "512MiB";
     std::string hot = "64MiB";
+    std::vector<Pattern> patterns{Pattern::kGups};  // phases take turns with them
     Shape shape;
+    std::string name;
+    bool idle = false;
+    int print_free = -1;
     bool thp = false;
     bool start_slow = false;
     bool reads = false;
@@ -106,16 +110,23 @@ class Load {
     Load(const Options& options, Mapping mapping)
         : options_(options),
           mapping_(std::move(mapping)),
-          workers_(mapping_, options.threads, options.reads) {}
+          workers_(mapping_, options.idle ? 0 : options.threads, options.reads),
+          reporter_(options.watch) {}
 
     int run() {
-        plan_phases();
+        plan_shifts();
         const auto copy_speed = measure_copy(options_.fast_node, options_.slow_node);
-        populate();
+        if (options_.patterns.front() == Pattern::kBtree) {
+            build_tree();
+        } else {
+            for (unsigned phase = 0; phase <= options_.shifts.size(); ++phase)
+                phases_.emplace_back(shape_of(phase), phase);
+            populate();
+        }
         if (auto clean = check_no_policy(mapping_); !clean) return fail_with(clean.error().message);
         if (auto known = find_fast_capacity(); !known) return fail_with(known.error().message);
         for (const Distribution& phase : phases_) oracles_.push_back(phase.best_hit(fast_pages_));
-        print_start(copy_speed.value_or(0));
+        print_start_line(copy_speed.value_or(0));
         if (options_.settle > 0)
             wait_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(options_.settle)));
@@ -123,13 +134,26 @@ class Load {
     }
 
   private:
-    void plan_phases() {
+    void plan_shifts() {
         if (options_.shift_every > 0)
             for (double at = options_.shift_every; at < options_.seconds; at += options_.shift_every)
                 options_.shifts.push_back(at);
         std::ranges::sort(options_.shifts);
+    }
+
+    [[nodiscard]] Shape shape_of(unsigned phase) const {
+        Shape shape = options_.shape;
+        shape.pattern = options_.patterns[phase % options_.patterns.size()];
+        return shape;
+    }
+
+    // Grows until the memory is full.
+    void build_tree() {
+        tree_.emplace(mapping_);
+        while (tree_->insert(key_of(tree_->records()))) continue;
         for (unsigned phase = 0; phase <= options_.shifts.size(); ++phase)
-            phases_.emplace_back(options_.shape, phase);
+            phases_.emplace_back(shape_of(phase), phase, *tree_);
+        workers_.use_tree(*tree_);
     }
 
     // First the sets that will be hot, so that they are on the slow node; the rest as the kernel likes, which
@@ -170,14 +194,16 @@ class Load {
         return {};
     }
 
-    void print_start(double copy_speed) const {
-        fmt::print(R"({{"start":{{"pid":{},"pages":{},"hot_bytes":{},"fast_capacity_bytes":{},"phases":{},)"
-                   R"("copy_bytes_per_second":{:.0f},"fast_bytes":{},"slow_bytes":{},"look":"{}"}}}})"
-                   "\n",
-                   getpid(), mapping_.pages(), options_.shape.hot_pages * kPageBytes,
-                   fast_pages_ * kPageBytes, phases_.size(), copy_speed, on_fast_ * kPageBytes,
-                   on_slow_ * kPageBytes, finder_.method());
-        std::fflush(stdout);
+    void print_start_line(double copy_speed) const {
+        print_start({.pid = getpid(),
+                     .pages = mapping_.pages(),
+                     .hot_pages = options_.shape.hot_pages,
+                     .fast_capacity_pages = fast_pages_,
+                     .phases = phases_.size(),
+                     .copy_bytes_per_second = copy_speed,
+                     .fast_pages = on_fast_,
+                     .slow_pages = on_slow_,
+                     .look = finder_.method()});
     }
 
     static void wait_until(Clock::time_point when) {
@@ -215,57 +241,35 @@ class Load {
     }
 
     void print_line() {
-        const StallCounts all = workers_.stalls();
-        StallCounts recent = all;
-        for (std::size_t i = 0; i < recent.counts.size(); ++i) recent.counts[i] -= stalls_before_.counts[i];
-        stalls_before_ = all;
-        const std::uint64_t accesses = workers_.accesses();
-        const double now = seconds_since(began_);
-        const double rate =
-            now > time_before_ ? static_cast<double>(accesses - accesses_before_) / (now - time_before_) : 0;
-        accesses_before_ = accesses;
-        time_before_ = now;
-        fmt::print(R"({{"t":{:.3f},"phase":{},"hit":{:.5f},"oracle":{:.5f},"ops_per_second":{:.0f},)"
-                   R"("stall_max_us":{:.1f},"stall_p999_us":{:.1f},"fast_bytes":{},"slow_bytes":{},)"
-                   R"("moved_pages":{},"undone_pages":{},"look_ms":{:.1f},"vmstat":{{{}}}{}}})"
-                   "\n",
-                   now, phase_, phases_[phase_].hit(nodes_, options_.fast_node), oracles_[phase_], rate,
-                   static_cast<double>(workers_.take_longest_stall()) / 1e3,
-                   static_cast<double>(recent.percentile(0.999)) / 1e3, on_fast_ * kPageBytes,
-                   on_slow_ * kPageBytes, moves_.moved(), moves_.undone(), look_seconds_ * 1e3,
-                   counters_text(), watched_text());
-        std::fflush(stdout);
-    }
-
-    static std::string counters_text() {
-        std::vector<std::string> members;
-        for (const auto& [name, value] : read_migration_counters())
-            members.push_back(fmt::format(R"("{}":{})", name, value));
-        return fmt::format("{}", fmt::join(members, ","));
-    }
-
-    [[nodiscard]] std::string watched_text() const {
-        const auto cost = options_.watch > 0 ? read_process_cost(options_.watch) : std::nullopt;
-        if (!cost) return {};
-        return fmt::format(R"(,"watched":{{"cpu_seconds":{:.2f},"resident_bytes":{}}})", cost->cpu_seconds,
-                           cost->resident_bytes);
+        reporter_.print({.seconds = seconds_since(began_),
+                         .phase = phase_,
+                         .hit = phases_[phase_].hit(nodes_, options_.fast_node),
+                         .oracle = oracles_[phase_],
+                         .fast_pages = on_fast_,
+                         .slow_pages = on_slow_,
+                         .moved_pages = moves_.moved(),
+                         .undone_pages = moves_.undone(),
+                         .look_seconds = look_seconds_},
+                        workers_.accesses(), workers_.stalls(), workers_.take_longest_stall());
     }
 
     int print_summary(double looker_cpu) {
         const double took = seconds_since(began_);
         const std::string wrong = workers_.check();
-        fmt::print(R"({{"summary":{{"seconds":{:.3f},"accesses":{},"stall_p999_us":{:.1f},"moved_pages":{},)"
-                   R"("undone_pages":{},"look_cpu_share":{:.4f},"data":"{}"}}}})"
-                   "\n",
-                   took, workers_.accesses(), static_cast<double>(workers_.stalls().percentile(0.999)) / 1e3,
-                   moves_.moved(), moves_.undone(), looker_cpu / took, wrong.empty() ? "intact" : wrong);
-        std::fflush(stdout);
+        Reporter::print({.seconds = took,
+                         .moved_pages = moves_.moved(),
+                         .undone_pages = moves_.undone(),
+                         .look_cpu_share = looker_cpu / took,
+                         .wrong = wrong},
+                        workers_.accesses(), workers_.stalls());
         return wrong.empty() ? 0 : fail_with(wrong);
     }
 
     Options options_;
     Mapping mapping_;
+    std::optional<Btree> tree_;
     Workers workers_;
+    Reporter reporter_;
     std::deque<Distribution> phases_;
     std::vector<double> oracles_;
     std::size_t fast_pages_ = 0;
@@ -276,9 +280,6 @@ class Load {
     MoveCounter moves_;
     Clock::time_point began_;
     unsigned phase_ = 0;
-    StallCounts stalls_before_;
-    std::uint64_t accesses_before_ = 0;
-    double time_before_ = 0;
     double look_seconds_ = 0;
 };
 
@@ -286,15 +287,18 @@ void add_options(CLI::App& app, Options& options) {
     const std::map<std::string, Pattern> patterns{{"gups", Pattern::kGups},
                                                   {"zipf", Pattern::kZipf},
                                                   {"uniform", Pattern::kUniform},
-                                                  {"scan", Pattern::kScan}};
+                                                  {"scan", Pattern::kScan},
+                                                  {"btree", Pattern::kBtree}};
     const std::map<std::string, bool> switches{{"on", true}, {"off", false}};
-    app.add_option("--pattern", options.shape.pattern, "gups (default), zipf, uniform or scan")
+    app.add_option("--pattern", options.patterns,
+                   "gups (default), zipf, uniform, scan or btree; several but btree take turns: gups,scan")
+        ->delimiter(',')
         ->transform(CLI::CheckedTransformer(patterns));
     app.add_option("--size", options.size, "Memory, 512MiB by default");
     app.add_option("--hot", options.hot, "The hot set of gups and scan, 64MiB by default");
     app.add_option("--hot-share", options.shape.hot_share, "Share of accesses to it in gups, 0.9 by default")
         ->check(CLI::Range(0.0, 1.0));
-    app.add_option("--exponent", options.shape.exponent, "Of zipf, 0.99 by default")
+    app.add_option("--exponent", options.shape.exponent, "Of zipf and btree, 0.99 by default")
         ->check(CLI::Range(0.0, 5.0));
     app.add_option("--keys-per-page", options.shape.keys_per_page, "Of zipf, hashed over pages; 4 by default")
         ->check(CLI::Range(1U, 64U));
@@ -321,6 +325,11 @@ void add_options(CLI::App& app, Options& options) {
         "zones' high watermarks, and what the load has of it, once all memory is allocated");
     app.add_option("--settle", options.settle, "Seconds to wait between allocating and accessing")
         ->check(CLI::Range(0.0, 3600.0));
+    app.add_option("--name", options.name, "Does nothing: a word by which an agent can tell loads");
+    app.add_flag("--idle", options.idle, "Allocate and access nothing");
+    app.add_option("--print-free", options.print_free,
+                   "Be no load: print how many bytes of this node an oracle could use")
+        ->check(CLI::Range(0, 63));
     app.add_option("--watch", options.watch, "Also print processor time and memory of this process");
     app.add_option(
            "--companion", options.companion_ms,
@@ -353,6 +362,14 @@ int run(int argc, char** argv) {
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
     if (options.companion_ms > 0) return be_company(options.companion_ms);
+    if (options.print_free >= 0) {
+        const auto free = free_pages(options.print_free);
+        if (!free) return fail_with(free.error().message);
+        fmt::print("{}\n", *free * kPageBytes);
+        return 0;
+    }
+    if (options.patterns.size() > 1 && std::ranges::count(options.patterns, Pattern::kBtree) > 0)
+        return fail_with("btree takes no turns with other patterns");
 
     const auto size = parse_bytes(options.size);
     const auto hot = parse_bytes(options.hot);

@@ -41,25 +41,40 @@ void Workers::run(One& one, unsigned number) {
     using Clock = std::chrono::steady_clock;
     Random random(number + 1);
     std::size_t position = 0;
-    const std::size_t counter = counter_of(number);
     auto before = Clock::now();
     while (!stopping_.load(std::memory_order_relaxed)) {
         const Distribution& distribution = *current_.load(std::memory_order_acquire);
-        bool wrong = false;
-        for (unsigned i = 0; i < kAccessesPerBatch; ++i) {
-            const std::size_t page = distribution.pick(random, position);
-            volatile std::uint64_t* const words = mapping_.page(page);
-            if (words[0] != name_of(page)) wrong = true;
-            const std::uint64_t count = words[counter];
-            if (!reads_) words[counter] = count + 1;
-        }
+        const bool right = tree_ != nullptr ? look_up(distribution, random, position, number)
+                                            : access_pages(distribution, random, position, number);
         const auto now = Clock::now();
         one.stalls.add(static_cast<std::uint64_t>(std::chrono::nanoseconds(now - before).count()));
         before = now;
         one.accesses.store(one.accesses.load(std::memory_order_relaxed) + kAccessesPerBatch,
                            std::memory_order_relaxed);
-        if (wrong) wrong_.store(true, std::memory_order_relaxed);
+        if (!right) wrong_.store(true, std::memory_order_relaxed);
     }
+}
+
+bool Workers::access_pages(const Distribution& distribution, Random& random, std::size_t& position,
+                           unsigned number) const {
+    const std::size_t counter = counter_of(number);
+    bool right = true;
+    for (unsigned i = 0; i < kAccessesPerBatch; ++i) {
+        const std::size_t page = distribution.pick(random, position);
+        volatile std::uint64_t* const words = mapping_.page(page);
+        if (words[0] != name_of(page)) right = false;
+        const std::uint64_t count = words[counter];
+        if (!reads_) words[counter] = count + 1;
+    }
+    return right;
+}
+
+bool Workers::look_up(const Distribution& distribution, Random& random, std::size_t& position,
+                      unsigned number) const {
+    bool right = true;
+    for (unsigned i = 0; i < kAccessesPerBatch; ++i)
+        if (!tree_->access(key_of(distribution.pick(random, position)), number, !reads_)) right = false;
+    return right;
 }
 
 std::uint64_t Workers::accesses() const {
@@ -81,6 +96,12 @@ std::uint64_t Workers::take_longest_stall() {
 }
 
 std::string Workers::check() const {
+    if (tree_ != nullptr) {
+        if (found_wrong_page()) return "a record had another one's data, or was not found, for a while";
+        std::vector<std::uint64_t> updates;
+        for (const auto& one : all_) updates.push_back(reads_ ? 0 : one->accesses.load());
+        return tree_->check(updates);
+    }
     for (std::size_t page = 0; page < mapping_.pages(); ++page)
         if (mapping_.page(page)[0] != name_of(page))
             return fmt::format("page {} has another one's data", page);

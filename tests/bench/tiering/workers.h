@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/bench/tiering/btree.h"
 #include "tests/bench/tiering/distribution.h"
 #include "tests/bench/tiering/placement.h"
 #include "tests/bench/tiering/stalls.h"
@@ -27,6 +28,9 @@ class Workers {
     static void name_pages(const Mapping& mapping, PageSpan span);
 
     Workers(const Mapping& mapping, unsigned threads, bool reads);
+    // Accesses are lookups in the tree from now on, and updates of its records; it has to outlive the
+    // threads. Before start().
+    void use_tree(const Btree& tree) { tree_ = &tree; }
     ~Workers();  // stops them
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
@@ -53,9 +57,15 @@ class Workers {
         std::atomic<std::uint64_t> accesses{0};
     };
     void run(One& one, unsigned number);
+    // One batch each; false when a page had another one's data.
+    bool access_pages(const Distribution& distribution, Random& random, std::size_t& position,
+                      unsigned number) const;
+    bool look_up(const Distribution& distribution, Random& random, std::size_t& position,
+                 unsigned number) const;
 
     const Mapping& mapping_;
     bool reads_;
+    const Btree* tree_ = nullptr;
     std::atomic<const Distribution*> current_{nullptr};
     std::atomic<bool> stopping_{false};
     std::atomic<bool> wrong_{false};

@@ -2,7 +2,6 @@
 // to come back as it was, with each update that was made.
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +10,6 @@
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "tests/bench/tiering/figures.h"
 #include "tests/bench/tiering/guest.h"
@@ -22,13 +20,6 @@ namespace {
 
 constexpr unsigned kFarLimit = 260;  // seconds of a run at most
 constexpr std::uint64_t kCold = 160ULL << 20;
-
-std::string far_why_not() {
-    if (geteuid() != 0) return "needs root: the guest's files are this machine's";
-    const char* const cache = std::getenv("MEMTIDE_CACHE");
-    const std::string guest = std::string(cache == nullptr ? "/var/cache/memtide" : cache) + "/guest/vmlinuz";
-    return std::filesystem::exists(guest) ? "" : "no guest kernel in " + guest + ": run scripts/setup";
-}
 
 // What one run said: the load, and beside it every 10 s the agent's status and what of the load is in swap.
 struct FarRun {
@@ -41,7 +32,7 @@ struct FarRun {
 class FarInQemu : public testing::Test {
   protected:
     void SetUp() override {
-        if (const auto reason = far_why_not(); !reason.empty()) GTEST_SKIP() << reason;
+        if (const auto reason = why_no_guest(); !reason.empty()) GTEST_SKIP() << reason;
     }
 
     // A load of 256 MiB of which 96 MiB are used, in a cgroup of its own, beside `agent` (shell text that

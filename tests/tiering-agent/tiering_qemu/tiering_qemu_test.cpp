@@ -1,13 +1,10 @@
 // The agent beside a load on a real kernel: a QEMU guest with two NUMA nodes. The load checks its own data,
 // so that a page that came back wrong fails the run.
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "tests/bench/tiering/figures.h"
 #include "tests/bench/tiering/guest.h"
@@ -17,13 +14,6 @@ namespace memtide::bench {
 namespace {
 
 constexpr unsigned kLimit = 200;  // seconds of a run at most
-
-std::string why_not() {
-    if (geteuid() != 0) return "needs root: the guest's files are this machine's";
-    const char* const cache = std::getenv("MEMTIDE_CACHE");
-    const std::string guest = std::string(cache == nullptr ? "/var/cache/memtide" : cache) + "/guest/vmlinuz";
-    return std::filesystem::exists(guest) ? "" : "no guest kernel in " + guest + ": run scripts/setup";
-}
 
 std::vector<std::string> load(unsigned seconds, const std::vector<std::string>& more) {
     std::vector<std::string> words{MEMTIDE_TIERING_LOAD,
@@ -43,7 +33,7 @@ std::vector<std::string> load(unsigned seconds, const std::vector<std::string>& 
 class TieringInQemu : public testing::Test {
   protected:
     void SetUp() override {
-        if (const auto reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+        if (const auto reason = why_no_guest(); !reason.empty()) GTEST_SKIP() << reason;
     }
     LoadRun run(const std::string& script) {
         const auto output = run_in_guest(plan_, folder_.path(), script, kLimit);

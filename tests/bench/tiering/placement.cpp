@@ -163,6 +163,8 @@ Result<> NodeFinder::ask(std::vector<int>& nodes) const {
         if (move_pages(0, count, batch.data(), nullptr, nodes.data() + first, 0) != 0)
             return fail_errno("move_pages", "to find the nodes of pages", errno);
     }
+    // Errors differ for a page that was never touched and one that is gone: as by_frames() has it.
+    for (int& node : nodes) node = std::max(node, -1);
     return {};
 }
 

@@ -11,7 +11,7 @@
 // client's own tables (12 bytes a record) are not in it. While values are looked for no command of the load
 // runs: measuring windows are apart from those in which operations and stalls are counted. Every few seconds
 // a window looks for values of keys that are drawn by popularity (an estimate, with a standard error of 0.7 %
-// of accesses or less); the first and the last look at all keys. `oracle` is exact for the pages that values
+// of accesses or less); the first one looks at all keys. `oracle` is exact for the pages that values
 // have as the load begins. moved_pages and fast_bytes are estimated from 4,096 pages with values.
 #include <algorithm>
 #include <array>
@@ -47,6 +47,7 @@ constexpr std::size_t kValueBytes = 1000;
 // Of Redis's memory: the value in its size class (1,024), object, key, entry and slot of the hash table.
 constexpr std::size_t kRecordBytes = 1024 + 16 + 24 + 32 + 16;
 constexpr unsigned kInFlight = 16;
+constexpr std::size_t kFilledAtOnce = 128;
 constexpr std::size_t kDraws = 4096;  // of a measuring window
 constexpr std::size_t kWatchedPages = 4096;
 constexpr int kFastNode = 0;
@@ -124,7 +125,7 @@ class RedisLoad {
         const auto copy_speed = measure_copy(kFastNode, kSlowNode);
         if (auto filled = fill(); !filled) return filled;
         std::map<std::uint64_t, double> pages;
-        if (auto found = measure_all(&pages); !found) return found;
+        if (auto found = measure_all(pages); !found) return found;
         watch_some(pages);
         const auto free = free_pages(kFastNode);
         if (!free) return std::unexpected(free.error());
@@ -149,8 +150,8 @@ class RedisLoad {
 
   private:
     Result<> fill() {
-        for (std::size_t first = 0; first < versions_.size(); first += kInFlight) {
-            const std::size_t count = std::min<std::size_t>(kInFlight, versions_.size() - first);
+        for (std::size_t first = 0; first < versions_.size(); first += kFilledAtOnce) {
+            const std::size_t count = std::min(kFilledAtOnce, versions_.size() - first);
             for (std::size_t i = first; i < first + count; ++i)
                 client_.queue({"SET", key_name(i), value_of(i, 0)});
             if (auto sent = client_.flush(); !sent) return sent;
@@ -161,8 +162,7 @@ class RedisLoad {
     }
 
     // Looks for all values: `hit_`, exactly, and how often which page is accessed.
-    Result<> measure_all(std::map<std::uint64_t, double>* found) {
-        std::map<std::uint64_t, double> pages;
+    Result<> measure_all(std::map<std::uint64_t, double>& pages) {
         std::vector<std::string> keys;
         for (std::size_t first = 0; first < versions_.size(); first += kDraws) {
             keys.clear();
@@ -172,9 +172,7 @@ class RedisLoad {
             if (!spans) return std::unexpected(spans.error());
             for (std::size_t i = 0; i < count; ++i) add_pages((*spans)[i], shares_[first + i], pages);
         }
-        if (auto looked = hit_of(pages); !looked) return looked;
-        if (found != nullptr) *found = std::move(pages);
-        return {};
+        return hit_of(pages);
     }
 
     Result<> measure_some() {
@@ -239,8 +237,6 @@ class RedisLoad {
             next = std::max(next + options_.interval, seconds() + options_.interval / 2);
         }
         const double took = seconds();
-        if (auto measured = measure_all(nullptr); !measured) return measured;
-        print_line();
         StallCounts stalls;
         stalls_.add_to(stalls);
         Reporter::print({.seconds = took,

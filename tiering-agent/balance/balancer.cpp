@@ -40,7 +40,6 @@ Balancer::Balancer(const Parts& parts, BalanceOptions options)
         status_.targets.push_back({.name = target.name});
     if (parts_.far == nullptr) return;
     FarKeeper::Options far;
-    far.sees_reads = parts_.tracker.sees_reads();
     far.processor_share = options_.pace.processor_share_changing;
     far.interval = options_.far_every;
     far_.emplace(*parts_.far, parts_.files, far);
@@ -426,6 +425,7 @@ void Balancer::send_far(const std::stop_token& stop) {
                                  .ranges = &watch.private_ranges(),
                                  .pages_by_tier = &watch.pages_by_tier(),
                                  .hints = watch.hints().ranges(),
+                                 .sees_reads = watch.sees_reads(),
                                  .may_send = mode_of(watch.target()) == TieringMode::kMove});
     const auto now = steady_clock::now();
     far_->round(processes, options_.config.targets, now,

@@ -122,6 +122,7 @@ Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers, Time now) {
         });
     if (!look) return look;
     touch_cost_ = look->touch_cost;
+    sees_reads_ = look->sees_reads;
     if (look->begins_anew) heat_.restart();
     heat_.forget(known_to, std::numeric_limits<std::uint64_t>::max());
     history_.end_look(now);

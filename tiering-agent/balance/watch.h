@@ -83,6 +83,8 @@ class Watch {
     // Of the last look, by tier.
     [[nodiscard]] const std::vector<std::uint64_t>& pages_by_tier() const { return pages_by_tier_; }
     [[nodiscard]] std::uint64_t present_pages() const;
+    // Whether what looks untouched is untouched, and not only unwritten.
+    [[nodiscard]] bool sees_reads() const { return sees_reads_; }
 
   private:
     std::uint64_t space_;
@@ -107,6 +109,7 @@ class Watch {
     std::uint64_t huge_pages_ = 0;  // of 4 KiB, in huge ones
     std::chrono::nanoseconds touch_cost_{0};
     Time look_at_flags_at_{};
+    bool sees_reads_ = true;
 };
 
 }  // namespace memtide::agent

@@ -60,12 +60,9 @@ std::string explain(const FarPace& pace, const FarLimits& limits) {
 
 }  // namespace
 
-FarKeeper::Group::Group(const FarLimits& its_limits, bool sees_reads)
+FarKeeper::Group::Group(const FarLimits& its_limits)
     : limits(its_limits),
-      pace({.after = its_limits.after,
-            .pressure = its_limits.pressure,
-            .refaults = its_limits.refaults,
-            .sees_reads = sees_reads}) {}
+      pace({.after = its_limits.after, .pressure = its_limits.pressure, .refaults = its_limits.refaults}) {}
 
 void FarKeeper::round(const std::vector<FarProcess>& processes, const std::vector<TieringTarget>& targets,
                       Time now, const std::function<bool()>& may_go_on) {
@@ -114,12 +111,14 @@ void FarKeeper::note(const std::vector<FarProcess>& processes, const std::vector
             groups_.erase(known);
             known = groups_.end();
         }
-        if (known == groups_.end()) known = groups_.emplace(key, Group(limits, options_.sees_reads)).first;
+        if (known == groups_.end()) known = groups_.emplace(key, Group(limits)).first;
         Group& group = known->second;
         group.processes.push_back(&process);
+        group.pace.set_sees_reads(std::ranges::all_of(group.processes, &FarProcess::sees_reads));
 
-        const auto [found, is_new] = spaces_.try_emplace(process.space, !options_.sees_reads);
+        const auto [found, is_new] = spaces_.try_emplace(process.space);
         Space& space = found->second;
+        space.cold.set_needs_probes(!process.sees_reads);
         if (is_new) space.noted_at = now;
         const Time::duration tick =
             std::chrono::duration_cast<Time::duration>(limits.after) / int{ColdPages::kTicks};

@@ -26,6 +26,7 @@ struct FarProcess {
     const std::vector<VirtualRange>* ranges = nullptr;          // that may leave, by ascending address
     const std::vector<std::uint64_t>* pages_by_tier = nullptr;  // of the last look
     std::span<const HintRange> hints{};                         // what it says of its memory
+    bool sees_reads = true;                                     // the way in which it is watched does
     bool may_send = false;                                      // the target's mode is `move`
 };
 
@@ -55,7 +56,6 @@ class FarKeeper {
   public:
     using Time = std::chrono::steady_clock::time_point;
     struct Options {
-        bool sees_reads = false;        // the tracker does
         double processor_share = 0.01;  // of one, that sending may cost
         std::chrono::milliseconds interval{5'000};
     };
@@ -71,15 +71,14 @@ class FarKeeper {
 
   private:
     struct Space {
-        explicit Space(bool needs_probes) : cold(needs_probes) {}
-        ColdPages cold;
+        ColdPages cold{false};
         Time noted_at{};
         unsigned rounds = 0;           // since then
         std::uint64_t check_from = 0;  // where what is out is looked for next
     };
     // Of one cgroup of one target.
     struct Group {
-        Group(const FarLimits& its_limits, bool sees_reads);
+        explicit Group(const FarLimits& its_limits);
         FarLimits limits;
         FarPace pace;
         std::optional<CgroupMemory> before{};

@@ -30,6 +30,7 @@ class ColdPages {
 
     // `needs_probes`: the tracker sees no reads.
     explicit ColdPages(bool needs_probes) : needs_probes_(needs_probes) {}
+    void set_needs_probes(bool needs) { needs_probes_ = needs; }
 
     struct Returns {
         std::uint64_t pages = 0;

@@ -46,6 +46,8 @@ class FarPace {
     };
 
     explicit FarPace(const Options& options) : options_(options) {}
+    // As Options have it; it may be watched in another way now.
+    void set_sees_reads(bool sees) { options_.sees_reads = sees; }
     // Pages that may go now.
     std::uint64_t note(const Interval& interval);
 

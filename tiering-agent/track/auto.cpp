@@ -82,6 +82,7 @@ class AutoTracker final : public Tracker {
             {{"pid", pid}, {"by", name_of(choice.now)}, {"trial", choice.is_trial}, {"touched", touched}});
         // What another way sees of it is no news.
         if (choice.is_trial) look = Look{.touch_cost = look->touch_cost};
+        look->sees_reads = choice.way.way() == Way::kAccesses;
         look->begins_anew = choice.way.way() != std::exchange(choice.told, choice.way.way());
         if (look->begins_anew)
             log::info("a process is watched in another way", {{"pid", pid}, {"by", name_of(choice.told)}});

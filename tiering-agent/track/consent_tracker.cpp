@@ -27,7 +27,6 @@ class ConsentTracker final : public Tracker {
     [[nodiscard]] std::string_view sees() const override {
         return rest_ ? rest_->sees() : consented_->sees();
     }
-    [[nodiscard]] bool sees_reads() const override { return !rest_ || rest_->sees_reads(); }
     std::chrono::microseconds take_kernel_time() override {
         return rest_ ? rest_->take_kernel_time() : std::chrono::microseconds(0);
     }

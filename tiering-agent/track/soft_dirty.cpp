@@ -20,7 +20,6 @@ class SoftDirtyTracker final : public Tracker {
 
     [[nodiscard]] std::string_view name() const override { return "soft-dirty"; }
     [[nodiscard]] std::string_view sees() const override { return "writes"; }
-    [[nodiscard]] bool sees_reads() const override { return false; }
     [[nodiscard]] bool ranks_huge_pages() const override { return pages_.ranks_huge_pages(); }
     Result<> refresh() override { return pages_.refresh(); }
 
@@ -32,7 +31,9 @@ class SoftDirtyTracker final : public Tracker {
     Result<Look> look(int pid, std::span<const VirtualRange> ranges, const TierOfNode& tiers,
                       const Visit& visit) override {
         auto look = pages_.look(pid, ranges, tiers, visit);
-        if (look) look->touch_cost = touch_cost_;
+        if (!look) return look;
+        look->touch_cost = touch_cost_;
+        look->sees_reads = false;
         return look;
     }
 

@@ -31,6 +31,8 @@ struct Look {
     std::uint64_t touched_slow_pages = 0;  // of these, not in tier 0
     // The same, were every touch of a window counted, where a tracker knows the first ones (most_pages).
     std::optional<std::uint64_t> all_touched_pages{};
+    // What looks untouched is untouched, and not only unwritten.
+    bool sees_reads = true;
     // From the next look on it is seen in another way: what was seen so far is no measure for it.
     bool begins_anew = false;
     // What each page costs its process that it touches until the next window begins, as measured on this
@@ -75,7 +77,6 @@ class Tracker {
     virtual ~Tracker() = default;
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual std::string_view sees() const = 0;  // "writes", "reads and writes"
-    [[nodiscard]] virtual bool sees_reads() const { return true; }
 
     // Of the kernel's threads, for this tracker, since the last call.
     virtual std::chrono::microseconds take_kernel_time() { return {}; }

@@ -99,8 +99,7 @@ class Far : public testing::Test {
     std::vector<VirtualRange> ranges_{{kFirst << kPageShift, (kFirst + kCount) << kPageShift}};
     std::vector<std::uint64_t> pages_by_tier_;
     std::vector<TieringTarget> targets_{{.name = "all"}};
-    FarKeeper keeper_{
-        tier_, tree_.files(), {.sees_reads = true, .processor_share = 1000, .interval = milliseconds(4'500)}};
+    FarKeeper keeper_{tier_, tree_.files(), {.processor_share = 1000, .interval = milliseconds(4'500)}};
     FarKeeper::Time now_{seconds(1'000)};
     std::uint8_t page_tier_ = 1;
     bool may_send_ = true;

@@ -158,7 +158,7 @@ TEST_F(FarInQemu, KilledAgainAndAgainItLosesNothingAndSendsOn) {
 }
 
 TEST_F(FarInQemu, FullSwapIsNoHarmAndATenthOfItStaysFree) {
-    const FarRun run = this->run(script(agent(), "48M", 100, ""));
+    const FarRun run = this->run(script(agent(), "48M", 150, ""));
     ASSERT_FALSE(run.statuses.empty());
     const auto far = far_of(run.statuses.back());
     EXPECT_EQ(far.at("state").as_string(), "full") << boost::json::serialize(far);

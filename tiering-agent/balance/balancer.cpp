@@ -201,15 +201,13 @@ void Balancer::look_around(Time now) {
     std::vector<Restraint::Target> targets;
     // Nobody else writes to the status.
     for (const auto& target : status_.targets)
-        targets.push_back({target.cgroups, target.promoted_pages + target.demoted_pages});
+        targets.push_back({target.cgroups.empty() ? std::string() : target.cgroups.front(),
+                           target.promoted_pages + target.demoted_pages});
     restraint_.note(parts_.files, options_.config.targets, targets, spread_.loaded(), now);
 }
 
 void Balancer::probe() {
-    const auto leaving = [this] {
-        const std::lock_guard lock(mutex_);
-        return leaving_;
-    }();
+    const std::set<int> leaving = this->leaving();
     std::set<int> used;
     // Of a tier the fastest of its nodes.
     const auto latency_of = [&](const Tier& tier) {
@@ -295,10 +293,7 @@ std::optional<Balancer::Prepared> Balancer::prepare(std::uint8_t fast, Time now)
         log::warning("room in nodes cannot be read", {{"error", usable.error()}});
         return std::nullopt;
     }
-    const auto leaving = [this] {
-        const std::lock_guard lock(mutex_);
-        return leaving_;
-    }();
+    const std::set<int> leaving = this->leaving();
     const auto rooms = [&](std::size_t tier) {
         std::vector<NodeRoom> result;
         for (const int node : tiers_.tiers[tier].nodes)
@@ -313,7 +308,7 @@ std::optional<Balancer::Prepared> Balancer::prepare(std::uint8_t fast, Time now)
     // Caches fill all that is free: where the slower tier has no room at all, the reserve is what there is,
     // and pages change places through a little of what the kernel keeps. It gets that back with each
     // promotion.
-    const std::uint64_t wanted =
+    const auto wanted =
         static_cast<std::uint64_t>(double(pages(tiers_.tiers[fast].capacity)) * options_.reserve);
     job.reserve = std::min(wanted, free_pages(job.fast) + free_pages(job.slow));
     make_bounce(job.slow, pages(tiers_.tiers[fast + 1U].free));
@@ -480,6 +475,11 @@ void Balancer::publish(const Pace::Round& round) {
                          {"rest_ms", pace_.rest().count()},
                          {"cost_us", round.cost.count()},
                          {"disturbance_us", round.disturbance.count()}});
+}
+
+std::set<int> Balancer::leaving() const {
+    const std::lock_guard lock(mutex_);
+    return leaving_;
 }
 
 void Balancer::set_leaving(std::set<int> nodes) {

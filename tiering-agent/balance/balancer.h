@@ -154,6 +154,7 @@ class Balancer {
     std::optional<Prepared> prepare(std::uint8_t fast, Time now);
     void look_around(Time now);
     void probe();
+    [[nodiscard]] std::set<int> leaving() const;
     [[nodiscard]] bool takes_part(const TieringTarget& target, std::uint8_t fast) const;
     [[nodiscard]] std::vector<Space> spaces(std::uint8_t fast) const;
     void send_far(const std::stop_token& stop);

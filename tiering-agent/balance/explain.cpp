@@ -60,12 +60,8 @@ std::optional<std::size_t> Inspector::explain_process(Explanation& answer, Proce
 // Where it may have memory of one tier alone, or of tiers that are no neighbours.
 std::optional<std::string> Inspector::why_cpuset_keeps(const Process& process) const {
     if (!process.allowed_nodes || balancer_.tiers_.tiers.size() < 2) return std::nullopt;
-    const auto may_have = [&](const Tier& tier) {
-        return std::ranges::any_of(tier.nodes,
-                                   [&](int node) { return process.allowed_nodes->contains(node); });
-    };
     if (std::ranges::adjacent_find(balancer_.tiers_.tiers, [&](const Tier& fast, const Tier& slow) {
-            return may_have(fast) && may_have(slow);
+            return may_have(process.allowed_nodes, fast.nodes) && may_have(process.allowed_nodes, slow.nodes);
         }) != balancer_.tiers_.tiers.end())
         return std::nullopt;
     return fmt::format("its cpuset (cpuset.mems) has nodes {}: those of no two neighbouring tiers",

@@ -27,15 +27,14 @@ void Restraint::note(const Files& files, const std::vector<TieringTarget>& targe
         asked_ = time;
         for (std::size_t i = 0; i < targets.size(); ++i) {
             OfTarget& one = targets_[i];
-            const std::string cgroup = now[i].cgroups.empty() ? "" : now[i].cgroups.front();
-            const auto stalled = read_cgroup_memory(files, cgroup).stalled;
+            const auto stalled = read_stalled(files, now[i].cgroup);
             MovePace::Interval interval{
                 .seconds = passed, .latency = latency, .moved = now[i].moved_pages != one.moved_pages};
-            if (stalled && one.stalled && cgroup == one.cgroup)
+            if (stalled && one.stalled && now[i].cgroup == one.cgroup)
                 interval.pressure = std::chrono::duration<double>(*stalled - *one.stalled).count() / passed;
             one.pace.note(interval);
             one.stalled = stalled;
-            one.cgroup = cgroup;
+            one.cgroup = now[i].cgroup;
             one.moved_pages = now[i].moved_pages;
         }
     }

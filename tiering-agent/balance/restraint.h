@@ -19,8 +19,8 @@ class Restraint {
     using Time = std::chrono::steady_clock::time_point;
     // What a target had in the last round.
     struct Target {
-        std::vector<std::string> cgroups{};  // of its processes, those with most memory first
-        std::uint64_t moved_pages = 0;       // ever
+        std::string cgroup{};           // of its processes, the one with most memory; or none
+        std::uint64_t moved_pages = 0;  // ever
     };
 
     // Before the plans of a round; at most once a second it asks the kernel who waited. `targets` are by

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -61,8 +60,7 @@ class Watch {
     [[nodiscard]] Bytes rss() const { return rss_; }
     // Whether its cpuset lets it have memory of one of these nodes.
     [[nodiscard]] bool may_have(const std::vector<int>& nodes) const {
-        return !allowed_nodes_ ||
-               std::ranges::any_of(nodes, [this](int node) { return allowed_nodes_->contains(node); });
+        return agent::may_have(allowed_nodes_, nodes);
     }
     // For how long its pages have been looked at; as of the last look.
     [[nodiscard]] std::chrono::seconds watched_for() const { return watched_for_; }

@@ -55,16 +55,22 @@ std::optional<std::uint64_t> parse_counter(std::string_view text, std::string_vi
     return std::nullopt;
 }
 
+std::optional<std::chrono::microseconds> read_stalled(const Files& files, const std::string& cgroup) {
+    const std::string folder = folder_of(files, cgroup);
+    if (!folder.empty())
+        if (const auto stalled = parse_stalled(files.read(folder + "/memory.pressure").value_or("")))
+            return stalled;
+    return parse_stalled(files.read("proc/pressure/memory").value_or(""));
+}
+
 CgroupMemory read_cgroup_memory(const Files& files, const std::string& cgroup) {
     const std::string folder = folder_of(files, cgroup);
     const auto text = [&](const std::string& path) { return files.read(path).value_or(""); };
-    CgroupMemory memory;
+    CgroupMemory memory{.stalled = read_stalled(files, cgroup)};
     if (!folder.empty()) {
-        memory.stalled = parse_stalled(text(folder + "/memory.pressure"));
         memory.refaults = parse_counter(text(folder + "/memory.stat"), kRefaults);
         memory.swap_left = swap_left(files, folder);
     }
-    if (!memory.stalled) memory.stalled = parse_stalled(text("proc/pressure/memory"));
     if (!memory.refaults) memory.refaults = parse_counter(text("proc/vmstat"), kRefaults);
     return memory;
 }

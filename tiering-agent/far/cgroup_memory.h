@@ -26,6 +26,8 @@ std::optional<std::chrono::microseconds> parse_stalled(std::string_view pressure
 // The number behind a name in memory.stat or vmstat. Pure.
 std::optional<std::uint64_t> parse_counter(std::string_view text, std::string_view name);
 
+// Only `stalled` of the next: one or two small files. Thread safe.
+std::optional<std::chrono::microseconds> read_stalled(const Files& files, const std::string& cgroup);
 // `cgroup`: a path such as "/batch.slice"; the machine as a whole where it is the root, unknown, or of cgroup
 // v1. Some five small files. Thread safe.
 CgroupMemory read_cgroup_memory(const Files& files, const std::string& cgroup);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -42,6 +43,12 @@ struct Process {
 };
 
 inline constexpr std::size_t kCommandLimit = 4096;
+
+// Whether a cpuset that allows these nodes, or is not known, lets a process have memory of one of those.
+// Pure.
+inline bool may_have(const std::optional<std::set<int>>& allowed, const std::vector<int>& nodes) {
+    return !allowed || std::ranges::any_of(nodes, [&](int node) { return allowed->contains(node); });
+}
 
 // What /proc/PID/stat tells. Times in clock ticks, rss in pages.
 struct ProcessStat {

@@ -138,6 +138,7 @@ bool Balancer::take_new_config() {
     options_ = with_costs(std::move(options_));
     pace_.set_options(options_.pace);
     restraint_.forget();
+    if (!options_.config.spread) spread_.forget();
     const std::vector<std::uint64_t> lost = move_to_targets(before.targets);
     if (options_.config.tiers != before.tiers) tiers_ = {};  // so that they are seen to change
     // Whoever matches another target now stays watched.

@@ -49,21 +49,11 @@ bool contains(std::span<const VirtualRange> ranges, std::uint64_t address) {
 
 }  // namespace
 
-Result<std::vector<PerfRing>> FirstTouches::open_rings() {
-    std::vector<PerfRing> rings;
-    for (long processor = 0; processor < ::sysconf(_SC_NPROCESSORS_CONF); ++processor) {
-        auto ring = PerfRing::open(page_faults(), {.thread = -1, .processor = static_cast<int>(processor)},
-                                   kTouchRingBytes);
-        // One that is offline has none.
-        if (!ring && ring.error().code != ErrorCode::kNotFound) return std::unexpected(ring.error());
-        if (ring) rings.push_back(*std::move(ring));
-    }
-    return rings;
-}
-
 // Own pages that are touched for the first time tell whether their addresses come.
 Result<FirstTouches> FirstTouches::open() {
-    auto rings = open_rings();
+    auto rings = open_on_each_processor([](int processor) {
+        return PerfRing::open(page_faults(), {.thread = -1, .processor = processor}, kTouchRingBytes);
+    });
     if (!rings) return std::unexpected(rings.error());
     FirstTouches touches(*std::move(rings));
     constexpr std::size_t kPages = 8;

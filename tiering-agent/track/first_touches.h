@@ -46,7 +46,6 @@ class FirstTouches {
         std::chrono::nanoseconds begun{};
         std::vector<Touch> touches{};
     };
-    static Result<std::vector<PerfRing>> open_rings();
     void collect();
 
     std::vector<PerfRing> rings_;    // one a processor

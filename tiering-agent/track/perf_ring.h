@@ -5,8 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <linux/perf_event.h>
+#include <unistd.h>
 
 #include "common/base/error.h"
 
@@ -45,6 +49,19 @@ class PerfRing {
     int file_;
     std::span<std::byte> memory_;  // a page of the kernel's, then the data; empty without a ring
 };
+
+// What `open` makes for each processor of this machine; one that is offline has none (kNotFound).
+template <typename Open>
+auto open_on_each_processor(Open open)
+    -> Result<std::vector<typename std::invoke_result_t<Open, int>::value_type>> {
+    std::vector<typename std::invoke_result_t<Open, int>::value_type> all;
+    for (long processor = 0; processor < ::sysconf(_SC_NPROCESSORS_CONF); ++processor) {
+        auto one = open(static_cast<int>(processor));
+        if (!one && one.error().code != ErrorCode::kNotFound) return std::unexpected(one.error());
+        if (one) all.push_back(*std::move(one));
+    }
+    return all;
+}
 
 // Of one trace event, each time a thread raises it: `event` is the id that tracefs gives it.
 perf_event_attr trace_event(std::uint64_t event);

@@ -177,14 +177,11 @@ Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, const std::ve
                                                      std::unique_ptr<Tracker> glancer) {
     auto looker = PageLooker::make(files);
     if (!looker) return std::unexpected(looker.error());
-    std::vector<Sampler> samplers;
-    for (long processor = 0; processor < ::sysconf(_SC_NPROCESSORS_CONF); ++processor) {
-        auto sampler = Sampler::open(events, {.thread = -1, .processor = static_cast<int>(processor)});
-        // One that is offline has none.
-        if (!sampler && sampler.error().code != ErrorCode::kNotFound) return std::unexpected(sampler.error());
-        if (sampler) samplers.push_back(*std::move(sampler));
-    }
-    return std::make_unique<SampleTracker>(std::move(samplers), *std::move(looker), events.front().name,
+    auto samplers = open_on_each_processor([&](int processor) {
+        return Sampler::open(events, {.thread = -1, .processor = processor});
+    });
+    if (!samplers) return std::unexpected(samplers.error());
+    return std::make_unique<SampleTracker>(*std::move(samplers), *std::move(looker), events.front().name,
                                            std::move(glancer));
 }
 

@@ -218,6 +218,9 @@ TEST_F(Balance, LessFallsOnTheFastestTierWhereItAnswersLate) {
     EXPECT_EQ(status.fast_ns, 900);
     EXPECT_LT(memory_.hot_and_fast(), 100U);
     EXPECT_GT(memory_.hot_and_fast(), 20U);
+    options_.config.spread = false;
+    balancer_->set_config(options_.config);
+    EXPECT_EQ(run(1).most_fast, 1) << "nobody wants that any more";
 }
 
 TEST_F(Balance, WhatLookingMayCostIsTheConfigurationsToSay) {

@@ -177,9 +177,8 @@ Result<std::unique_ptr<Tracker>> make_sample_tracker(Files& files, const std::ve
                                                      std::unique_ptr<Tracker> glancer) {
     auto looker = PageLooker::make(files);
     if (!looker) return std::unexpected(looker.error());
-    auto samplers = open_on_each_processor([&](int processor) {
-        return Sampler::open(events, {.thread = -1, .processor = processor});
-    });
+    auto samplers = open_on_each_processor(
+        [&](int processor) { return Sampler::open(events, {.thread = -1, .processor = processor}); });
     if (!samplers) return std::unexpected(samplers.error());
     return std::make_unique<SampleTracker>(*std::move(samplers), *std::move(looker), events.front().name,
                                            std::move(glancer));

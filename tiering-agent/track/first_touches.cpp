@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <optional>
 #include <utility>
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tiering-agent/policy/heat_map.h"
 #include "tiering-agent/track/memory_events.h"
+#include "tiering-agent/track/trial_pages.h"
 
 namespace memtide::agent {
 namespace {
@@ -56,19 +55,14 @@ Result<FirstTouches> FirstTouches::open() {
     });
     if (!rings) return std::unexpected(rings.error());
     FirstTouches touches(*std::move(rings));
-    constexpr std::size_t kPages = 8;
-    constexpr std::size_t kSize = kPages << kPageShift;
-    void* const mapped = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return fail_errno("map", "some pages", errno);
-    ::madvise(mapped, kSize, MADV_NOHUGEPAGE);
+    auto pages = TrialPages::map();
+    if (!pages) return std::unexpected(pages.error());
     touches.begin(::getpid());
-    for (std::size_t i = 0; i < kPages; ++i) static_cast<volatile char*>(mapped)[i << kPageShift] = 1;
-    const auto address = reinterpret_cast<std::uint64_t>(mapped);
-    const std::array own{VirtualRange{address, address + kSize}};
+    pages->write_all();
+    const std::array own{pages->range()};
     const Early early = touches.end(::getpid(), own, UINT64_MAX);
-    ::munmap(mapped, kSize);
-    const std::uint64_t first = address >> kPageShift;
-    for (std::size_t i = 0; i < kPages; ++i)
+    const std::uint64_t first = own.front().begin >> kPageShift;
+    for (std::size_t i = 0; i < TrialPages::kCount; ++i)
         if (!early.pages.contains(first + i))
             return fail(ErrorCode::kUnavailable,
                         "this kernel's page fault events do not tell their addresses");

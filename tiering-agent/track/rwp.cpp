@@ -1,14 +1,11 @@
 // Which pages are read or written, page by page, of processes that have consented (`memtide agent run`).
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "common/consent/consent_table.h"
 #include "common/consent/userfault.h"
@@ -17,6 +14,7 @@
 #include "tiering-agent/track/marked_pages.h"
 #include "tiering-agent/track/page_map.h"
 #include "tiering-agent/track/tracker.h"
+#include "tiering-agent/track/trial_pages.h"
 
 namespace memtide::agent {
 namespace {
@@ -127,40 +125,24 @@ class RwpTracker final : public Tracker {
 Result<std::chrono::nanoseconds> try_rwp(Files& files) {
     auto userfault = Userfault::open();
     if (!userfault) return std::unexpected(userfault.error());
-    constexpr std::size_t kPages = 64;
-    constexpr std::size_t kSize = kPages << kPageShift;
-    const auto unmap = [](void* memory) { ::munmap(memory, kSize); };
-    void* const mapped = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return fail_errno("map", "some pages", errno);
-    const std::unique_ptr<void, decltype(unmap)> memory(mapped, unmap);
-    ::madvise(mapped, kSize, MADV_NOHUGEPAGE);
-    auto* const bytes = static_cast<volatile char*>(mapped);
-    for (std::size_t i = 0; i < kPages; ++i) bytes[i << kPageShift] = 1;
-    const auto begin = reinterpret_cast<std::uint64_t>(mapped);
-    if (auto covered = userfault->cover(begin, begin + kSize); !covered)
-        return std::unexpected(covered.error());
-    auto map = PageMap::open(files, ::getpid());
-    if (!map) return std::unexpected(map.error());
-    const auto still_protected = [&]() -> Result<std::size_t> {
-        const auto words = map->read(begin >> kPageShift, kPages);
-        if (!words) return std::unexpected(words.error());
-        return static_cast<std::size_t>(std::ranges::count_if(*words, &PageMapEntry::is_protected));
-    };
+    auto pages = TrialPages::map();
+    if (!pages) return std::unexpected(pages.error());
+    pages->write_all();
+    const auto [begin, end] = pages->range();
+    if (auto covered = userfault->cover(begin, end); !covered) return std::unexpected(covered.error());
     // Others may have had the processor meanwhile: the shortest of some times is what it takes.
     constexpr int kTimes = 8;
     std::chrono::nanoseconds shortest = std::chrono::nanoseconds::max();
     for (int i = 0; i < kTimes; ++i) {
-        if (auto done = userfault->protect(begin, begin + kSize); !done) return std::unexpected(done.error());
-        const auto before = still_protected();
-        const auto start = std::chrono::steady_clock::now();
-        for (std::size_t page = 0; page < kPages; ++page) static_cast<void>(bytes[page << kPageShift]);
-        shortest = std::min<std::chrono::nanoseconds>(shortest, std::chrono::steady_clock::now() - start);
-        const auto after = still_protected();
+        if (auto done = userfault->protect(begin, end); !done) return std::unexpected(done.error());
+        const auto before = pages->count(files, &PageMapEntry::is_protected);
+        shortest = std::min(shortest, pages->read_all());
+        const auto after = pages->count(files, &PageMapEntry::is_protected);
         if (!before || !after) return std::unexpected((before ? after : before).error());
-        if (*before != kPages || *after != 0)
+        if (*before != TrialPages::kCount || *after != 0)
             return fail(ErrorCode::kUnavailable, "the page map does not tell which pages are protected");
     }
-    return shortest / kPages;
+    return shortest / TrialPages::kCount;
 }
 
 }  // namespace

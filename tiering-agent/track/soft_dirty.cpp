@@ -1,14 +1,13 @@
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tiering-agent/track/marked_pages.h"
 #include "tiering-agent/track/page_map.h"
 #include "tiering-agent/track/tracker.h"
+#include "tiering-agent/track/trial_pages.h"
 
 namespace memtide::agent {
 namespace {
@@ -43,51 +42,29 @@ class SoftDirtyTracker final : public Tracker {
     std::chrono::nanoseconds touch_cost_;
 };
 
-template <typename Action>
-std::chrono::nanoseconds timed(Action&& action) {
-    const auto start = std::chrono::steady_clock::now();
-    action();
-    return std::chrono::steady_clock::now() - start;
-}
-
 // Pages of this process tell: clean when the bits were cleared, dirty when they were written to since, and
 // how long such a write takes.
 Result<std::chrono::nanoseconds> try_soft_dirty(Files& files) {
-    constexpr std::size_t kPages = 64;
-    constexpr std::size_t kSize = kPages << kPageShift;
-    const auto unmap = [](void* memory) { ::munmap(memory, kSize); };
-    void* const mapped = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return fail_errno("map", "some pages", errno);
-    const std::unique_ptr<void, decltype(unmap)> memory(mapped, unmap);
-    const auto write_all = [&] {
-        for (std::size_t i = 0; i < kPages; ++i) static_cast<volatile char*>(mapped)[i << kPageShift] = 1;
-    };
-    write_all();
-    const int self = ::getpid();
-    const std::string clear_refs = fmt::format("proc/{}/clear_refs", self);
+    auto pages = TrialPages::map();
+    if (!pages) return std::unexpected(pages.error());
+    pages->write_all();
+    const std::string clear_refs = fmt::format("proc/{}/clear_refs", ::getpid());
     if (auto cleared = files.write(clear_refs, "4"); !cleared) return std::unexpected(cleared.error());
-    auto map = PageMap::open(files, self);
-    if (!map) return std::unexpected(map.error());
-    const auto dirty = [&]() -> Result<std::size_t> {
-        const auto words = map->read(reinterpret_cast<std::uint64_t>(mapped) >> kPageShift, kPages);
-        if (!words) return std::unexpected(words.error());
-        return static_cast<std::size_t>(std::ranges::count_if(*words, &PageMapEntry::is_soft_dirty));
-    };
-    const auto before = dirty();
+    const auto before = pages->count(files, &PageMapEntry::is_soft_dirty);
     if (!before) return std::unexpected(before.error());
-    const auto first = timed(write_all);
-    const auto after = dirty();
+    const auto first = pages->write_all();
+    const auto after = pages->count(files, &PageMapEntry::is_soft_dirty);
     if (!after) return std::unexpected(after.error());
-    if (*before != 0 || *after != kPages)
+    if (*before != 0 || *after != TrialPages::kCount)
         return fail(ErrorCode::kUnavailable, "this kernel keeps no soft-dirty bits (CONFIG_MEM_SOFT_DIRTY)");
     // Others may have had the processor meanwhile: the shortest of some times is what it takes.
     constexpr int kTimes = 8;
     std::chrono::nanoseconds shortest = first;
     for (int i = 0; i < kTimes; ++i) {
         if (auto cleared = files.write(clear_refs, "4"); !cleared) return std::unexpected(cleared.error());
-        shortest = std::min(shortest, timed(write_all));
+        shortest = std::min(shortest, pages->write_all());
     }
-    return shortest / kPages;
+    return shortest / TrialPages::kCount;
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ class Ranking {
 };
 
 // Mean and variance of the lasting shares, beside what chance makes of the latter.
-class Spread {
+class Evenness {
   public:
     void add(const HeatMap::Unit& unit) {
         const double share = unit.heat.lasting() / double{PageHeat::kMost};
@@ -173,7 +173,7 @@ class Spread {
 struct Census {
     Counts fast{};
     Counts slow{};
-    Spread spread;
+    Evenness evenness;
     double touches_fast = 0;
     double touches_slow = 0;
     std::vector<Ranking> rankings;        // of each space
@@ -215,7 +215,7 @@ Census take_census(std::span<const Space> spaces, const Pair& tiers, const MoveL
             if (is_fast) fast_pages += unit.pages;
             const auto kind = pass.kind_of(unit);
             if (is_known(unit)) {
-                if (kind && !is_said(*kind)) census.spread.add(unit);
+                if (kind && !is_said(*kind)) census.evenness.add(unit);
                 (is_fast ? census.touches_fast : census.touches_slow) += touches_of_heat(unit.heat.heat());
             }
             if (kind && may_move(unit, *kind, space, log)) (is_fast ? fast : slow)[*kind] += unit.pages;
@@ -323,7 +323,7 @@ class Exchange {
           up(census.slow, false),
           tiers_(tiers),
           options_(options),
-          windows_(census.spread.windows()) {
+          windows_(census.evenness.windows()) {
         if (options.most_fast < 1)
             touches_left_ =
                 options.most_fast * (census.touches_fast + census.touches_slow) - census.touches_fast;
@@ -440,12 +440,12 @@ Part plan_part(std::span<const Space> spaces, const Pair& tiers, const ExchangeO
                const MoveLog* log) {
     const Census census = take_census(spaces, tiers, log);
     Part part{.plan = {}, .touches_fast = census.touches_fast, .touches_slow = census.touches_slow};
-    part.plan.is_even = census.spread.is_even();
+    part.plan.is_even = census.evenness.is_even();
     Exchange decided(census, tiers, options);
     decided.make_reserve();
     // Where nothing tells pages apart yet, the ones to have first would be any. Where nothing ever will, a
     // little free memory is not worth it: what comes and goes by itself would be filled and made free again.
-    const bool is_worth_it = census.spread.is_well_known() && tiers.fast_free >= kMuchFree * tiers.reserve;
+    const bool is_worth_it = census.evenness.is_well_known() && tiers.fast_free >= kMuchFree * tiers.reserve;
     if (decided.is_overloaded()) {
         decided.spread();
     } else {

@@ -53,16 +53,20 @@ Result<Table> read_table(const Files& files, int pid, std::uint64_t address) {
 
 }  // namespace
 
+bool Consents::rests(int pid) {
+    const auto known = known_.find(pid);
+    if (known == known_.end() || known->second.pause == 0) return false;
+    known->second.asked_for = std::chrono::steady_clock::now();
+    --known->second.pause;
+    return true;
+}
+
 Result<Userfault*> Consents::find(int pid, const std::vector<Vma>& vmas) {
     const Time now = std::chrono::steady_clock::now();
     forget_old(now);
     Known& known = known_[pid];
     known.asked_for = now;
     if (known.userfault) return &*known.userfault;
-    if (known.pause > 0) {
-        --known.pause;
-        return fail(ErrorCode::kUnavailable, "it has not consented");
-    }
     auto taken = take(pid, vmas);
     if (!taken) {
         known.pause = std::exchange(known.next_pause, std::min(2 * known.next_pause, kLongestPause));

@@ -21,8 +21,11 @@ class Consents {
   public:
     explicit Consents(Files& files) : files_(files) {}
 
-    // Of the process that has this pid now, until the next call. kUnavailable: it has not consented, which is
-    // asked again now and then; kNotFound: it is gone.
+    // Whether it had not consented when it was asked last, a few calls of this ago: then it is not worth
+    // while to read its mappings for find().
+    bool rests(int pid);
+    // Of the process that has this pid now, until the next call. kUnavailable: it has not consented;
+    // kNotFound: it is gone.
     Result<Userfault*> find(int pid, const std::vector<Vma>& vmas);
     // It is not good any more: another process has the pid, or it runs another program.
     void forget(int pid) { known_.erase(pid); }
@@ -31,7 +34,7 @@ class Consents {
     using Time = std::chrono::steady_clock::time_point;
     struct Known {
         std::optional<Userfault> userfault;  // none: it has not consented
-        unsigned pause = 0;                  // calls until it is asked again
+        unsigned pause = 0;                  // calls of rests() until it is asked again
         unsigned next_pause = 1;
         Time asked_for{};
     };

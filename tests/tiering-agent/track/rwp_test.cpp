@@ -102,6 +102,15 @@ TEST_F(RwpConsents, WhoHasNoTableHasNotConsented) {
     EXPECT_EQ(refusal_of(stranger.pid()).message, "it has not consented");
 }
 
+TEST_F(RwpConsents, WhoHasNotConsentedIsAskedTheMoreSeldomTheOftenerHeHasNot) {
+    const Stranger stranger([] {});
+    for (const int pause : {1, 2, 4, 8, 16, 16}) {
+        EXPECT_FALSE(consents_.rests(stranger.pid()));
+        (void)refusal_of(stranger.pid());
+        for (int i = 0; i < pause; ++i) EXPECT_TRUE(consents_.rests(stranger.pid())) << pause;
+    }
+}
+
 TEST_F(RwpConsents, WhoIsGoneIsNoConsenter) {
     int pid = 0;
     {

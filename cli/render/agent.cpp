@@ -47,6 +47,8 @@ std::string render_agent_status(const json::value& status) {
                           : fmt::format("about {:.1f} %", 100 * real_of(status, "hit")));
     line("moved", fmt::format("{} up, {} down, {} of it for nothing", size_of(status, "promoted"),
                               size_of(status, "demoted"), size_of(status, "wasted")));
+    if (const double threads = real_of(status, "move_threads"); threads > 1)
+        line("moves with", fmt::format("{:.0f} threads", threads));
     if (const std::string failed = failures_of(status); !failed.empty()) line("not moved", failed);
     if (const double most = real_of(status, "most_fast"); most > 0 && most < 1)
         line("spread",

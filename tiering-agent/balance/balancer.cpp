@@ -33,7 +33,11 @@ void make_bounce(std::vector<NodeRoom>& rooms, std::uint64_t free) {
 }  // namespace
 
 Balancer::Balancer(const Parts& parts, BalanceOptions options)
-    : parts_(parts), options_(with_costs(std::move(options))), processes_(parts.files), pace_(options_.pace) {
+    : parts_(parts),
+      options_(with_costs(std::move(options))),
+      processes_(parts.files),
+      pace_(options_.pace),
+      threads_(most_move_threads(options_.config)) {
     status_.tracker = fmt::format("{} ({})", parts_.tracker.name(), parts_.tracker.sees());
     status_.mode = options_.config.mode;
     for (const TieringTarget& target : options_.config.targets)
@@ -124,7 +128,7 @@ void Balancer::round(const std::stop_token& stop) {
     pace_.note(round);
     publish(round);
     const std::lock_guard lock(mutex_);
-    status_.processor_time += processor_time() - before + besides;
+    status_.processor_time += processor_time() - before + besides + std::exchange(helped_, {});
 }
 
 // Those that ended, or cannot be looked at any more, are watched no longer.
@@ -349,6 +353,7 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
     std::erase_if(plan.promotions, over(true));
     std::erase_if(plan.demotions, over(false));
     job.plan = &plan;
+    job.threads = &threads_;
     CheckedMover mover(parts_.files, parts_.mover);
     for (const auto& [space, watch] : watches_) {
         job.pid_of_space[space] = watch.process().pid;
@@ -379,6 +384,7 @@ std::uint64_t Balancer::exchange(std::uint8_t fast, const std::stop_token& stop)
         },
         [&] { return !stop.stop_requested() && steady_clock::now() < deadline; });
     moving_ += processor_time() - planned;
+    helped_ += report.helped;
     log::debug("plan", {{"fast", tiers_.tiers[fast].name},
                         {"free", pair.fast_free},
                         {"reserve", pair.reserve},
@@ -456,6 +462,7 @@ void Balancer::publish(const Pace::Round& round) {
     status_.fast_ns = probed_.fast;
     status_.slow_ns = probed_.slow;
     status_.most_fast = spread_.most_fast();
+    status_.move_threads = threads_.chosen();
     status_.heat_bytes = heat_bytes;
     for (std::size_t i = 0; i < now.size(); ++i) {
         auto& target = status_.targets[i];

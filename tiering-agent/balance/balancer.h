@@ -25,6 +25,7 @@
 #include "tiering-agent/policy/pace.h"
 #include "tiering-agent/policy/spread.h"
 #include "tiering-agent/policy/targets.h"
+#include "tiering-agent/policy/thread_choice.h"
 #include "tiering-agent/track/tracker.h"
 
 namespace memtide::agent {
@@ -79,6 +80,7 @@ struct BalanceStatus {
     double fast_ns = 0;
     double slow_ns = 0;
     double most_fast = 1;
+    unsigned move_threads = 1;  // with which pages are moved now
     std::chrono::milliseconds window{};
     std::chrono::milliseconds rest{};
     std::chrono::microseconds processor_time{};
@@ -132,6 +134,7 @@ class Balancer {
     };
     // --- refresh.cpp ---
     static BalanceOptions with_costs(BalanceOptions options);
+    static unsigned most_move_threads(const TieringConfig& config);
     bool refresh();
     void refresh_tiers();
     bool refresh_watches();
@@ -181,10 +184,12 @@ class Balancer {
     std::uint64_t look_at_all_in_ = 0;          // the round in which all are due: what tiers are has changed
     Time refresh_at_{};
     Restraint restraint_;
+    ThreadChoice threads_;
     Spread spread_;
     Spread::Probe probed_;
     Time probe_at_{};
     std::chrono::microseconds moving_{0};
+    std::chrono::microseconds helped_{0};  // likewise, of other threads that move
     Lookout lookout_;
     std::chrono::microseconds glances_{0};  // processor time of those since the last round
     std::uint64_t fast_pages_ = 0;          // that the fastest tier has for what is watched

@@ -1,6 +1,7 @@
 // Balancer: which tiers there are, who is watched, and a new configuration.
 #include <algorithm>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "common/log/log.h"
@@ -18,6 +19,12 @@ BalanceOptions Balancer::with_costs(BalanceOptions options) {
     options.pace.slowdown = options.config.slowdown;
     options.pace.slowdown_changing = options.config.slowdown_changing;
     return options;
+}
+
+unsigned Balancer::most_move_threads(const TieringConfig& config) {
+    constexpr unsigned kMost = 8;
+    if (config.move_threads != 0) return config.move_threads;
+    return std::clamp(std::thread::hardware_concurrency() / 4, 1U, kMost);
 }
 
 // False when the processes could not be read.
@@ -139,6 +146,8 @@ bool Balancer::take_new_config() {
     pace_.set_options(options_.pace);
     restraint_.forget();
     if (!options_.config.spread) spread_.forget();
+    if (options_.config.move_threads != before.move_threads)
+        threads_ = ThreadChoice(most_move_threads(options_.config));
     const std::vector<std::uint64_t> lost = move_to_targets(before.targets);
     if (options_.config.tiers != before.tiers) tiers_ = {};  // so that they are seen to change
     // Whoever matches another target now stays watched.

@@ -78,6 +78,7 @@ boost::json::object to_json(const BalanceStatus& status) {
                                {"fast_ns", status.fast_ns},
                                {"slow_ns", status.slow_ns},
                                {"most_fast", status.most_fast},
+                               {"move_threads", status.move_threads},
                                {"promoted", bytes(status.promoted_pages)},
                                {"demoted", bytes(status.demoted_pages)},
                                {"wasted", bytes(status.wasted_pages)},

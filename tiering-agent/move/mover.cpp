@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <system_error>
+#include <thread>
 
 #include <numaif.h>
+
+#include "tiering-agent/observe/processor_time.h"
 
 namespace memtide::agent {
 namespace {
@@ -12,21 +16,80 @@ namespace {
 class SystemUnitMover final : public UnitMover {
   public:
     Result<std::vector<int>> move(int pid, std::span<const std::uint64_t> pages, int node) override {
-        addresses_.clear();
+        std::vector<void*> addresses;
+        addresses.reserve(pages.size());
         for (const std::uint64_t page : pages)
-            addresses_.push_back(reinterpret_cast<void*>(page << kPageShift));
+            addresses.push_back(reinterpret_cast<void*>(page << kPageShift));
         const std::vector<int> nodes(pages.size(), node);
         std::vector<int> states(pages.size(), -EAGAIN);
         // A positive answer is how many pages failed for reasons of their own; then `states` has them.
-        if (::move_pages(pid, pages.size(), addresses_.data(), nodes.data(), states.data(), MPOL_MF_MOVE) < 0)
+        if (::move_pages(pid, pages.size(), addresses.data(), nodes.data(), states.data(), MPOL_MF_MOVE) < 0)
             return errno == ESRCH ? fail(ErrorCode::kNotFound, "the process has ended")
                                   : fail_errno("move", "pages of a process", errno);
         for (int& state : states) state = state >= 0 ? (state == node ? 0 : EAGAIN) : -state;
         return states;
     }
+};
+
+// Parts of a batch, each moved by a thread of its own, the first by the one that asks.
+class Crew {
+  public:
+    Crew(UnitMover& mover, int pid, int node) : mover_(mover), pid_(pid), node_(node) {}
+
+    // With fewer than `threads` where there are fewer pages.
+    Result<std::vector<int>> move(std::span<const std::uint64_t> pages, unsigned threads) {
+        const std::size_t each = (pages.size() + threads - 1) / threads;
+        std::vector<Part> parts;
+        for (std::size_t at = 0; at < pages.size(); at += each)
+            parts.push_back({.pages = pages.subspan(at, std::min(each, pages.size() - at))});
+        std::vector<std::jthread> others;
+        for (Part& part : std::span(parts).subspan(1)) {
+            try {
+                others.emplace_back([this, &part] {
+                    const auto before = processor_time();
+                    move(part);
+                    part.time = processor_time() - before;
+                });
+            } catch (const std::system_error&) {  // no more threads for this process
+                move(part);
+            }
+        }
+        move(parts.front());
+        others.clear();
+        for (const Part& part : parts) helped_ += part.time;
+        return join(parts);
+    }
+    [[nodiscard]] std::chrono::microseconds helped() const { return helped_; }
 
   private:
-    std::vector<void*> addresses_;
+    struct Part {
+        std::span<const std::uint64_t> pages;
+        Result<std::vector<int>> states{};
+        std::chrono::microseconds time{0};  // of another thread's processor
+    };
+    void move(Part& part) const { part.states = mover_.move(pid_, part.pages, node_); }
+
+    // An error only when nothing was moved, or nothing is there any more.
+    static Result<std::vector<int>> join(const std::vector<Part>& parts) {
+        const auto failed = [](const Part& part) { return !part.states.has_value(); };
+        for (const Part& part : parts)
+            if (failed(part) && part.states.error().code == ErrorCode::kNotFound)
+                return std::unexpected(part.states.error());
+        if (std::ranges::all_of(parts, failed)) return std::unexpected(parts.front().states.error());
+        std::vector<int> states;
+        for (const Part& part : parts) {
+            if (failed(part))
+                states.insert(states.end(), part.pages.size(), EACCES);
+            else
+                states.insert(states.end(), part.states->begin(), part.states->end());
+        }
+        return states;
+    }
+
+    UnitMover& mover_;
+    int pid_;
+    int node_;
+    std::chrono::microseconds helped_{0};
 };
 
 // The units of one direction, a batch at a time.
@@ -75,9 +138,9 @@ class Direction {
         std::vector<std::uint64_t> pages;
         for (const Move& move : moves) pages.push_back(move.page);
         const bool is_refused = refused_.contains(moves.front().space);
-        const auto states = is_refused
-                                ? Result<std::vector<int>>(fail(ErrorCode::kPermission, "refused before"))
-                                : mover.move(pid->second, pages, node);
+        const auto states =
+            is_refused ? Result<std::vector<int>>(fail(ErrorCode::kPermission, "refused before"))
+                       : move_with_others(pages, pages_of(moves), pid->second, node, job, mover, report);
         if (!states && states.error().code == ErrorCode::kNotFound) {
             gone_.insert(moves.front().space);
             report.gone.push_back(moves.front().space);
@@ -100,6 +163,21 @@ class Direction {
         // Whatever the kernel said was free: others have it.
         if (is_full) std::erase_if(rooms_, [&](const NodeRoom& room) { return room.node == node; });
         return moved;
+    }
+
+    // `size`: pages of 4 KiB that these are.
+    static Result<std::vector<int>> move_with_others(std::span<const std::uint64_t> pages, std::uint64_t size,
+                                                     int pid, int node, const MoveJob& job, UnitMover& mover,
+                                                     MoveReport& report) {
+        const unsigned threads = job.threads != nullptr ? job.threads->threads(size) : 1;
+        const auto begun = std::chrono::steady_clock::now();
+        Crew crew(mover, pid, node);
+        auto states = crew.move(pages, threads);
+        report.helped += crew.helped();
+        // What failed took no time that would be worth knowing.
+        if (job.threads != nullptr && states && std::ranges::count(*states, 0) == std::ssize(pages))
+            job.threads->note(threads, size, std::chrono::steady_clock::now() - begun);
+        return states;
     }
 
     const std::vector<Move>& moves_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,11 +11,12 @@
 
 #include "common/base/error.h"
 #include "tiering-agent/policy/exchange.h"
+#include "tiering-agent/policy/thread_choice.h"
 
 // Carries plans out.
 namespace memtide::agent {
 
-// Moves units of one process to one node.
+// Moves units of one process to one node. Thread safe.
 class UnitMover {
   public:
     virtual ~UnitMover() = default;
@@ -41,6 +43,7 @@ struct MoveJob {
     std::vector<NodeRoom> slow{};
     std::uint64_t reserve = 0;          // pages of the faster tier that stay free
     std::uint64_t batch_pages = 2'048;  // that change places between two looks at the room
+    ThreadChoice* threads = nullptr;    // none: this thread alone
 };
 
 struct MoveReport {
@@ -48,6 +51,7 @@ struct MoveReport {
     std::uint64_t promoted_pages = 0;
     std::map<int, std::uint64_t> failed_pages{};  // by errno
     std::vector<std::uint64_t> gone{};            // spaces whose process is not there any more
+    std::chrono::microseconds helped{0};          // processor time of other threads
 };
 
 // Tells of each unit that was moved, or was not: errno is 0 then.

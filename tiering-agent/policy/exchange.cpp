@@ -490,7 +490,7 @@ bool is_surely_warmer(Warmth warm, Warmth cold, double certainty) {
            difference * difference >= certainty * certainty * (variance_of(warm) + variance_of(cold));
 }
 
-std::uint64_t pages_of(const std::vector<Move>& moves) {
+std::uint64_t pages_of(std::span<const Move> moves) {
     std::uint64_t pages = 0;
     for (const Move& move : moves) pages += move.pages;
     return pages;

@@ -70,7 +70,7 @@ struct Move {
 };
 
 // Of 4 KiB, all together.
-std::uint64_t pages_of(const std::vector<Move>& moves);
+std::uint64_t pages_of(std::span<const Move> moves);
 
 struct ExchangePlan {
     // Coldest first, and hottest first. Room for a promotion is made by the demotions before it: whoever

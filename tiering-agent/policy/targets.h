@@ -130,6 +130,8 @@ struct TieringConfig {
     double slowdown = 0.02;
     double slowdown_changing = 0.2;
     bool spread = true;  // where the fastest tier is the bottleneck
+    // That may move pages at once, as far as that makes it faster; 0: a quarter of the processors, 8 at most.
+    unsigned move_threads = 0;
     std::vector<TierOverride> tiers{};
     std::vector<TieringTarget> targets{};  // names are unique
 

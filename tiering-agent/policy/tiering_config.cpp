@@ -20,6 +20,7 @@ namespace {
 constexpr Bytes kLeastRate = mebibytes(2);
 constexpr unsigned kHighestNode = 65535;
 constexpr unsigned kHighestWeight = 10'000;
+constexpr unsigned kMostMoveThreads = 64;
 constexpr std::uint64_t kHighestPid = 1 << 22;  // PID_MAX_LIMIT, include/linux/threads.h
 
 // The choice whose name the value is; the first of them, and a complaint, when it is none.
@@ -387,6 +388,8 @@ TieringConfig read_tiering(const YamlValue& tiering, const UserLookup& users) {
     read_time_share(map, "slowdown", config.slowdown);
     read_time_share(map, "slowdown_changing", config.slowdown_changing);
     if (const auto spread = map.get("spread")) config.spread = spread->boolean();
+    if (const auto threads = map.get("move_threads"))
+        config.move_threads = static_cast<unsigned>(threads->integer(1, kMostMoveThreads));
     if (const auto tiers = map.get("tiers")) read_tiers(*tiers, config);
     if (const auto targets = map.get("targets"))
         read_targets(*targets, config, users);

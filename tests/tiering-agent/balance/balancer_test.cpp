@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
@@ -70,6 +71,7 @@ class FakeMemory final : public Tracker, public Sentinel, public UnitMover {
     Result<std::vector<int>> move(int pid, std::span<const std::uint64_t> pages, int node) override {
         if (is_gone) return fail(ErrorCode::kNotFound, "it has ended");
         EXPECT_EQ(pid, kPid);
+        const std::lock_guard lock(moving);
         for (const std::uint64_t page : pages) {
             if (error == 0) is_fast.at(page - kFirstPage) = node == 0;
             ++moves;
@@ -86,6 +88,7 @@ class FakeMemory final : public Tracker, public Sentinel, public UnitMover {
         return count;
     }
 
+    std::mutex moving;
     std::vector<bool> is_fast;
     std::vector<bool> is_hot;
     std::set<int> begun;

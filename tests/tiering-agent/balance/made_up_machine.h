@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,7 @@ class MadeUpPages final : public Tracker, public UnitMover {
         return look;
     }
     Result<std::vector<int>> move(int pid, std::span<const std::uint64_t> pages, int node) override {
+        const std::lock_guard lock(moving);
         for (const std::uint64_t page : pages)
             if (error == 0) of.at(pid).at(page - kFirst).is_fast = node == 0;
         moved += pages.size();
@@ -60,6 +62,7 @@ class MadeUpPages final : public Tracker, public UnitMover {
         for (std::size_t i = 0; i < pages; ++i) all[i] = {i < fast, i >= cold && i < cold + hot};
     }
 
+    std::mutex moving{};
     std::map<int, std::vector<Page>> of{};
     int error = 0;  // with which every move fails
     std::size_t moved = 0;

@@ -1,7 +1,9 @@
 #include "tiering-agent/move/mover.h"
 
 #include <cerrno>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +14,8 @@ namespace {
 class FakeNodes final : public UnitMover {
   public:
     Result<std::vector<int>> move(int pid, std::span<const std::uint64_t> pages, int node) override {
+        const std::lock_guard lock(mutex);
+        callers.insert(std::this_thread::get_id());
         if (gone.contains(pid)) return fail(ErrorCode::kNotFound, "no such process");
         if (forbidden.contains(pid)) return fail(ErrorCode::kPermission, "its cpuset");
         largest_call = std::max(largest_call, pages.size());
@@ -31,6 +35,8 @@ class FakeNodes final : public UnitMover {
         return states;
     }
 
+    std::mutex mutex;
+    std::set<std::thread::id> callers;
     std::map<int, std::uint64_t> room{{0, 10}, {1, 10'000}};
     std::set<int> gone;
     std::set<int> forbidden;
@@ -177,6 +183,57 @@ TEST(Mover, TheKernelsMoverTellsOfEachPage) {
     EXPECT_EQ((*states)[0], 0);
     EXPECT_NE((*states)[2], 0) << "nothing is mapped there";
     EXPECT_EQ(mover->move(0x3fffff, std::vector{first}, 0).error().code, ErrorCode::kNotFound);
+}
+
+TEST(Mover, BatchesAreMovedByAsManyThreadsAsHelp) {
+    FakeNodes nodes;
+    nodes.room = {{0, 10'000}, {1, 10'000}};
+    nodes.busy = {1'003, 5'777};
+    const ExchangePlan plan = plan_of(4'096, 4'096);
+    MoveJob job = job_of(plan, nodes);
+    job.batch_pages = 2'048;
+    ThreadChoice threads(4);
+    job.threads = &threads;
+    Heard heard;
+    const MoveReport report = carry_out(job, nodes, heard.listener(), kGoOn);
+    EXPECT_EQ(report.demoted_pages, 4'095U);
+    EXPECT_EQ(report.promoted_pages, 4'095U);
+    EXPECT_EQ(report.failed_pages.at(EBUSY), 2U);
+    EXPECT_EQ(heard.moved, 2 * 4'095U);
+    EXPECT_EQ(heard.errors.at(EBUSY), 2U);
+}
+
+// Each way of moving is tried in turn; fewer units than threads are moved by as many as there are.
+TEST(Mover, HugePagesAreMovedSideBySide) {
+    FakeNodes nodes;
+    nodes.room = {{0, 10'000}, {1, 10'000}};
+    ExchangePlan plan;
+    for (std::uint64_t i = 0; i < 64; ++i) plan.promotions.push_back({1, i * 512, 512, 255});
+    nodes.room[0] = 64 * 512;
+    MoveJob job = job_of(plan, nodes);
+    job.batch_pages = 2'048;
+    ThreadChoice threads(16);
+    for (unsigned known = 1; known < 16; known *= 2)
+        for (int i = 0; i < 4; ++i) threads.note(known, 2'048, std::chrono::milliseconds(1));
+    job.threads = &threads;
+    const MoveReport report = carry_out(job, nodes, [](const Move&, bool, int) {}, kGoOn);
+    EXPECT_EQ(report.promoted_pages, 64 * 512U);
+    EXPECT_GT(nodes.callers.size(), 1U);
+}
+
+TEST(Mover, AProcessThatEndsUnderSeveralThreadsIsGone) {
+    FakeNodes nodes;
+    nodes.gone = {100};
+    nodes.room = {{0, 10'000}, {1, 10'000}};
+    const ExchangePlan plan = plan_of(0, 4'096);
+    MoveJob job = job_of(plan, nodes);
+    job.batch_pages = 2'048;
+    ThreadChoice threads(2);
+    for (int i = 0; i < 4; ++i) threads.note(1, 2'048, std::chrono::milliseconds(1));
+    job.threads = &threads;
+    const MoveReport report = carry_out(job, nodes, [](const Move&, bool, int) {}, kGoOn);
+    EXPECT_EQ(report.gone, std::vector<std::uint64_t>{1});
+    EXPECT_EQ(report.promoted_pages, 0U);
 }
 
 }  // namespace

@@ -56,6 +56,9 @@ TEST(TieringConfig, TheWayOfLookingCanBeChosen) {
 
 TEST(TieringConfig, WhatHoldsMovesBack) {
     EXPECT_TRUE(read("tiering: {}\n")->spread);
+    EXPECT_EQ(read("tiering: {}\n")->move_threads, 0U);
+    EXPECT_EQ(read("tiering: {move_threads: 4}\n")->move_threads, 4U);
+    EXPECT_FALSE(read("tiering: {move_threads: 0}\n"));
     EXPECT_FALSE(read("tiering: {spread: false}\n")->spread);
     EXPECT_EQ(read("tiering: {}\n")->targets[0].pressure, 0.1);
     EXPECT_EQ(read("tiering: {targets: [{name: a, pressure: 25%}]}\n")->targets[0].pressure, 0.25);

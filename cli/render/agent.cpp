@@ -62,6 +62,10 @@ std::string render_agent_status(const json::value& status) {
                  fmt::format(
                      "{}: {:.0f} % of the full pace; {}", text_of(target, "name"), 100 * pace,
                      flag_of(target, "pressed") ? "its processes wait for memory" : "memory answers late"));
+    for (const json::value& target : items_of(status, "targets"))
+        if (const json::value& huge = member_of(target, "huge_pages"); real_of(huge, "split") > 0)
+            line("huge pages", fmt::format("{}: {} split, {} made whole again", text_of(target, "name"),
+                                           number_of(huge, "split"), number_of(huge, "made_whole")));
     line("looks", fmt::format("{} of {} ms, {} ms between; {:.1f} s of a processor, {} of memory",
                               number_of(status, "rounds"), number_of(status, "window_ms"),
                               number_of(status, "rest_ms"), real_of(status, "processor_seconds"),

@@ -79,6 +79,13 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
                        {{"target", target.name}, {"hint", hint}})
                 .set(bytes(hinted));
     }
+    for (const auto& target : status.targets) {
+        const metrics::Labels labels{{"target", target.name}};
+        registry.counted("memtide_target_split_huge_pages_total", "Huge pages that were split", labels)
+            .set(double(target.split_huge));
+        registry.counted("memtide_target_joined_huge_pages_total", "Of these, made whole again", labels)
+            .set(double(target.joined_huge));
+    }
     registry.counted("memtide_tiering_wasted_bytes_total", "Moves that undid another within a minute")
         .set(bytes(status.wasted_pages));
     for (const auto& [error, pages] : status.failed_pages)

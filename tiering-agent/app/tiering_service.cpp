@@ -41,7 +41,8 @@ struct TieringService::Impl {
           mover(make_unit_mover()),
           far(make_swap_tier(files)),
           latency(make_memory_latency()),
-          balancer({files, *tracker, *mover, far.get(), latency.get()},
+          shaper(make_page_shaper(files)),
+          balancer({files, *tracker, *mover, far.get(), latency.get(), shaper.get()},
                    options_of(config.config().tiering, published)),
           api(executor, files, balancer, config),
           server(executor, api.router()) {}
@@ -51,6 +52,7 @@ struct TieringService::Impl {
     std::unique_ptr<UnitMover> mover;
     std::unique_ptr<FarTier> far;
     std::unique_ptr<MemoryLatency> latency;
+    std::unique_ptr<PageShaper> shaper;
     Balancer balancer;
     AgentApi api;
     http::Server server;

@@ -18,6 +18,7 @@
 #include "tiering-agent/balance/watch.h"
 #include "tiering-agent/far/far_keeper.h"
 #include "tiering-agent/move/mover.h"
+#include "tiering-agent/move/page_shaper.h"
 #include "tiering-agent/observe/memory_latency.h"
 #include "tiering-agent/observe/processes.h"
 #include "tiering-agent/observe/tiers.h"
@@ -57,7 +58,9 @@ struct BalanceStatus {
         static constexpr std::size_t kMostCgroups = 8;
         double pace = 1;              // of the full one, at which its pages move
         bool is_pressure = false;     // its processes wait for memory: that is why
-        std::uint64_t hot_pages = 0;  // of which its processes say so, there or not
+        std::uint64_t split_huge = 0;   // huge pages, ever
+        std::uint64_t joined_huge = 0;  // made whole again
+        std::uint64_t hot_pages = 0;    // of which its processes say so, there or not
         std::uint64_t cold_pages = 0;
         std::uint64_t pinned_pages = 0;
 
@@ -98,6 +101,7 @@ class Balancer {
         UnitMover& mover;
         FarTier* far = nullptr;            // none: nothing leaves, whatever targets allow
         MemoryLatency* latency = nullptr;  // none: the fastest tier is never seen to be the bottleneck
+        PageShaper* shaper = nullptr;      // none: huge pages are never split, whatever targets want
     };
     Balancer(const Parts& parts, BalanceOptions options);
 
@@ -143,6 +147,11 @@ class Balancer {
     std::vector<std::uint64_t> move_to_targets(const std::vector<TieringTarget>& before);
     [[nodiscard]] std::vector<std::vector<std::string>> cgroups_of_targets() const;
     void drop(std::uint64_t space, const Error& why);
+    // --- reshape.cpp ---
+    std::uint64_t reshape(std::uint8_t fast, const std::stop_token& stop);
+    [[nodiscard]] std::vector<std::pair<std::uint64_t, std::uint64_t>> pages_to_split(
+        const Prepared& prepared, std::uint8_t fast, Time now) const;
+    bool shape(Watch& watch, std::uint64_t page, bool split, Time now);
     // --- balancer.cpp ---
     void for_each_due(const std::function<Result<>(Watch&)>& visit);
     // Until the next round; shorter when something begins to change.
@@ -185,6 +194,7 @@ class Balancer {
     Time refresh_at_{};
     Restraint restraint_;
     ThreadChoice threads_;
+    bool can_shape_ = true;  // huge pages; until the kernel has said that it cannot be done
     Spread spread_;
     Spread::Probe probed_;
     Time probe_at_{};

@@ -5,12 +5,6 @@
 #include "tiering-agent/policy/heat_map.h"
 
 namespace memtide::agent {
-namespace {
-
-Bytes to_bytes(std::uint64_t pages) { return {pages << kPageShift}; }
-
-}  // namespace
-
 std::string DecisionLog::reason_of(const Exchange& exchange) {
     if (exchange.promoted_pages > 0)
         return exchange.demoted_pages > 0 ? "warmer for colder" : "fills free memory";
@@ -21,9 +15,9 @@ void DecisionLog::note(const Exchange& exchange) {
     log::debug("exchange", {{"target", exchange.target},
                             {"fast", exchange.fast},
                             {"slow", exchange.slow},
-                            {"up", to_bytes(exchange.promoted_pages)},
-                            {"down", to_bytes(exchange.demoted_pages)},
-                            {"failed", to_bytes(exchange.failed_pages)},
+                            {"up", size_of_pages(exchange.promoted_pages)},
+                            {"down", size_of_pages(exchange.demoted_pages)},
+                            {"failed", size_of_pages(exchange.failed_pages)},
                             {"hit_before", exchange.hit_before},
                             {"hit_after", exchange.hit_after},
                             {"reason", reason_of(exchange)}});
@@ -45,9 +39,9 @@ void DecisionLog::flush(Time now) {
         log::info("pages moved", {{"target", sum.all.target},
                                   {"fast", sum.all.fast},
                                   {"slow", sum.all.slow},
-                                  {"up", to_bytes(sum.all.promoted_pages)},
-                                  {"down", to_bytes(sum.all.demoted_pages)},
-                                  {"failed", to_bytes(sum.all.failed_pages)},
+                                  {"up", size_of_pages(sum.all.promoted_pages)},
+                                  {"down", size_of_pages(sum.all.demoted_pages)},
+                                  {"failed", size_of_pages(sum.all.failed_pages)},
                                   {"exchanges", sum.exchanges},
                                   {"hit_before", sum.all.hit_before},
                                   {"hit_after", sum.all.hit_after},

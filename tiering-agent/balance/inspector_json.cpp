@@ -8,8 +8,6 @@ namespace {
 
 namespace json = boost::json;
 
-std::uint64_t to_bytes(std::uint64_t pages) { return pages << kPageShift; }
-
 json::value text_or_null(const std::string& text) { return text.empty() ? json::value() : json::value(text); }
 
 double share_of(unsigned heat) { return heat / double{PageHeat::kMost}; }
@@ -20,7 +18,7 @@ json::value share_or_null(std::optional<unsigned> heat) {
 
 json::array to_json(const WorkingSets::Pages& pages) {
     json::array bytes;
-    for (const std::uint64_t count : pages) bytes.push_back(to_bytes(count));
+    for (const std::uint64_t count : pages) bytes.push_back(size_of_pages(count).value);
     return bytes;
 }
 
@@ -28,8 +26,8 @@ json::object to_json(const WorkingSets::Of& set) {
     json::object object{{"name", set.name},
                         {"processes", set.processes},
                         {"rss", set.rss.value},
-                        {"looked_at", to_bytes(set.present_pages)},
-                        {"looked_at_fast", to_bytes(set.all_fast_pages)},
+                        {"looked_at", size_of_pages(set.present_pages).value},
+                        {"looked_at_fast", size_of_pages(set.all_fast_pages).value},
                         {"touched", to_json(set.touched_pages)},
                         {"touched_fast", to_json(set.fast_pages)},
                         {"watched_seconds", set.watched_for.count()}};
@@ -48,17 +46,17 @@ json::object to_json(const PlanPreview::OfPair& pair) {
     json::array targets;
     for (const auto& target : pair.targets)
         targets.push_back({{"name", target.name},
-                           {"up", to_bytes(target.promoted_pages)},
-                           {"down", to_bytes(target.demoted_pages)},
+                           {"up", size_of_pages(target.promoted_pages).value},
+                           {"down", size_of_pages(target.demoted_pages).value},
                            {"rate_limit", target.rate_limit.value}});
     return {{"fast", pair.fast},
             {"slow", pair.slow},
-            {"fast_free", to_bytes(pair.fast_free)},
-            {"slow_free", to_bytes(pair.slow_free)},
-            {"reserve", to_bytes(pair.reserve)},
-            {"up", to_bytes(pair.promoted_pages)},
-            {"down", to_bytes(pair.demoted_pages)},
-            {"most", to_bytes(pair.most_pages)},
+            {"fast_free", size_of_pages(pair.fast_free).value},
+            {"slow_free", size_of_pages(pair.slow_free).value},
+            {"reserve", size_of_pages(pair.reserve).value},
+            {"up", size_of_pages(pair.promoted_pages).value},
+            {"down", size_of_pages(pair.demoted_pages).value},
+            {"most", size_of_pages(pair.most_pages).value},
             {"even", pair.is_even},
             {"hit_before", pair.hit_before},
             {"hit_after", pair.hit_after},
@@ -98,10 +96,10 @@ json::value to_json(const std::optional<Explanation::Rank>& rank) {
     if (!rank) return nullptr;
     return {{"fast", rank->fast},
             {"slow", rank->slow},
-            {"warmer", to_bytes(rank->warmer_pages)},
-            {"as_warm", to_bytes(rank->as_warm_pages)},
-            {"ranked", to_bytes(rank->pages)},
-            {"in_fast", to_bytes(rank->fast_pages)},
+            {"warmer", size_of_pages(rank->warmer_pages).value},
+            {"as_warm", size_of_pages(rank->as_warm_pages).value},
+            {"ranked", size_of_pages(rank->pages).value},
+            {"in_fast", size_of_pages(rank->fast_pages).value},
             {"coldest_fast", share_or_null(rank->coldest_fast)},
             {"warmest_slow", share_or_null(rank->warmest_slow)}};
 }

@@ -56,6 +56,7 @@ boost::json::object to_json(const BalanceStatus& status) {
                            {"promoted", bytes(target.promoted_pages)},
                            {"demoted", bytes(target.demoted_pages)},
                            {"cgroups", boost::json::array(target.cgroups.begin(), target.cgroups.end())},
+                           {"huge_pages", {{"split", target.split_huge}, {"made_whole", target.joined_huge}}},
                            {"pace", target.pace},
                            {"pressed", target.is_pressure},
                            {"hinted",

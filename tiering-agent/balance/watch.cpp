@@ -60,6 +60,8 @@ Result<> Watch::refresh(const Files& files, const TieringTarget& target, Time no
         look_at_flags_at_ = now + kLookAtFlagsEvery;
     }
     vmas_ = *std::move(vmas);
+    if (splits_ && target.huge_pages == HugePageRule::kKeep) huge_pages_ = {};
+    splits_ = target.huge_pages == HugePageRule::kSplit;
     static const std::vector<Vma> kNone;
     hints_.refresh(files, process_.pid, target.hints ? vmas_ : kNone);
     ranges_.clear();
@@ -91,7 +93,9 @@ Result<> Watch::begin(Tracker& tracker, const WindowWish& wish) const {
 
 WindowWish Watch::with_shape(WindowWish wish) const {
     wish.area_pages = area_pages_of(vmas_);
-    wish.mostly_huge = huge_pages_ > present_pages() / 2;
+    // What has been split leaves others that may have to be.
+    const std::uint64_t few = present_pages() / (splits_ ? 8 : 2);
+    wish.mostly_huge = pages_in_huge_ > few;
     return wish;
 }
 
@@ -106,7 +110,7 @@ Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers, Time now) {
         std::exchange(watched_for_, std::chrono::duration_cast<std::chrono::seconds>(now - *first_look_));
     heat_.advance(ticks(watched_for_) - ticks(before));
     pages_by_tier_.assign(PageHeat::kTiers, 0);
-    huge_pages_ = 0;
+    pages_in_huge_ = 0;
     std::uint64_t known_to = 0;
     auto look =
         tracker.look(process_.pid, ranges_, tiers, [&](std::uint64_t page, std::span<const PageSeen> seen) {
@@ -117,7 +121,7 @@ Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers, Time now) {
             for (const PageSeen& one : seen) {
                 if (one.tier == PageHeat::kNowhere) continue;
                 ++pages_by_tier_[one.tier];
-                if (one.huge) ++huge_pages_;
+                if (one.huge) ++pages_in_huge_;
             }
         });
     if (!look) return look;
@@ -126,6 +130,10 @@ Result<Look> Watch::look(Tracker& tracker, const TierOfNode& tiers, Time now) {
     if (look->begins_anew) heat_.restart();
     heat_.forget(known_to, std::numeric_limits<std::uint64_t>::max());
     history_.end_look(now);
+    if (splits_) {
+        huge_pages_.note_touched(look->touched_in_huge);
+        huge_pages_.follow(heat_, now);
+    }
     return look;
 }
 

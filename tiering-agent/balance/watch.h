@@ -13,6 +13,7 @@
 #include "tiering-agent/observe/hints.h"
 #include "tiering-agent/policy/heat_history.h"
 #include "tiering-agent/policy/heat_map.h"
+#include "tiering-agent/policy/huge_pages.h"
 #include "tiering-agent/policy/targets.h"
 #include "tiering-agent/track/tracker.h"
 
@@ -71,7 +72,12 @@ class Watch {
     [[nodiscard]] HeatMap& heat() { return heat_; }
     [[nodiscard]] const HeatHistory& history() const { return history_; }
     // What it takes to remember all that, in bytes.
-    [[nodiscard]] std::size_t memory() const { return heat_.memory() + history_.memory(); }
+    [[nodiscard]] std::size_t memory() const {
+        return heat_.memory() + history_.memory() + huge_pages_.memory();
+    }
+    // Which of them to split, where its target wants that; nothing is known of any elsewhere.
+    [[nodiscard]] const HugePages& huge_pages() const { return huge_pages_; }
+    [[nodiscard]] HugePages& huge_pages() { return huge_pages_; }
     // What it says of its memory; nothing where its target's does not count.
     [[nodiscard]] const HintRanges& hints() const { return hints_.hints(); }
 
@@ -104,7 +110,9 @@ class Watch {
     std::vector<VirtualRange> ranges_;  // that may be moved
     std::vector<VirtualRange> private_ranges_;
     std::vector<std::uint64_t> pages_by_tier_;
-    std::uint64_t huge_pages_ = 0;  // of 4 KiB, in huge ones
+    std::uint64_t pages_in_huge_ = 0;
+    HugePages huge_pages_;
+    bool splits_ = false;  // as its target wants it
     std::chrono::nanoseconds touch_cost_{0};
     Time look_at_flags_at_{};
     bool sees_reads_ = true;

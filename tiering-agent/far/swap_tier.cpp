@@ -4,11 +4,10 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "tiering-agent/far/far_tier.h"
+#include "tiering-agent/observe/process_advice.h"
 #include "tiering-agent/observe/words.h"
 #include "tiering-agent/policy/heat_map.h"
 #include "tiering-agent/track/page_map.h"
@@ -49,28 +48,6 @@ std::vector<std::string> zram_devices(std::string_view text) {
     }
     return devices;
 }
-
-class PidFd {
-  public:
-    static Result<PidFd> open(int pid) {
-        const auto file = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-        if (file >= 0) return PidFd(file);
-        if (errno == ESRCH || errno == EINVAL) return fail(ErrorCode::kNotFound, "the process has ended");
-        if (errno == ENOSYS)
-            return fail(ErrorCode::kUnavailable, "this kernel has no pidfd_open (Linux 5.3)");
-        return fail_errno("open", fmt::format("process {}", pid), errno);
-    }
-    ~PidFd() {
-        if (file_ >= 0) ::close(file_);
-    }
-    PidFd(PidFd&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-    PidFd& operator=(PidFd&&) = delete;
-    [[nodiscard]] int file() const { return file_; }
-
-  private:
-    explicit PidFd(int file) : file_(file) {}
-    int file_;
-};
 
 // Neighbours as one; `units` says how many are in each.
 struct Part {
@@ -121,10 +98,8 @@ class SwapTier final : public FarTier {
     }
 
     Result<std::vector<Outcome>> page_out(ProcessId process, std::span<const FarUnit> units) override {
-        const auto pidfd = PidFd::open(process.pid);
-        if (!pidfd) return std::unexpected(pidfd.error());
-        // The pidfd is of whoever had the pid when it was opened; who was there before and still is, is him.
-        if (auto same = check_same(files_, process); !same) return std::unexpected(same.error());
+        auto adviser = ProcessAdvice::open(files_, process);
+        if (!adviser) return std::unexpected(adviser.error());
         auto map = PageMap::open(files_, process.pid);
         if (!map) return std::unexpected(map.error());
         std::vector<Outcome> outcomes(units.size());
@@ -136,23 +111,17 @@ class SwapTier final : public FarTier {
             const std::size_t count = std::min(kMostRanges, parts.size() - first);
             ranges.clear();
             for (std::size_t i = 0; i < count; ++i) ranges.push_back(parts[first + i].range);
-            const long advised =
-                ::syscall(SYS_process_madvise, pidfd->file(), ranges.data(), ranges.size(), MADV_PAGEOUT, 0U);
-            const int error = advised < 0 ? errno : 0;
-            if (error == ESRCH) return fail(ErrorCode::kNotFound, "the process has ended");
-            if (error == ENOSYS)
-                return fail(ErrorCode::kUnavailable, "this kernel has no process_madvise (Linux 5.10)");
-            if (error == EPERM) return fail(ErrorCode::kPermission, "process_madvise needs CAP_SYS_NICE");
-            // It stops at the first range with which something is wrong, and says how far it came.
-            auto left = advised < 0 ? std::size_t{0} : static_cast<std::size_t>(advised);
+            const auto advised = adviser->advise(ranges, MADV_PAGEOUT);
+            if (!advised) return std::unexpected(advised.error());
+            std::size_t left = advised->bytes;
             std::size_t done = 0;
             while (done < count && left >= ranges[done].iov_len) {
                 left -= ranges[done].iov_len;
                 first_unit += parts[first + done++].units;
             }
-            if (done < count && (error != 0 || done == 0)) {
+            if (done < count && (advised->error != 0 || done == 0)) {
                 for (std::size_t i = 0; i < parts[first + done].units; ++i)
-                    outcomes[first_unit++].error = error == 0 ? EAGAIN : error;
+                    outcomes[first_unit++].error = advised->error == 0 ? EAGAIN : advised->error;
                 ++done;
             }
             first += done;

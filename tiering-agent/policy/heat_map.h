@@ -8,12 +8,14 @@
 #include <span>
 #include <vector>
 
+#include "common/base/bytes.h"
 #include "tiering-agent/policy/heat.h"
 
 namespace memtide::agent {
 
 inline constexpr unsigned kPageShift = 12;
 inline constexpr unsigned kPagesPerHuge = 512;
+constexpr Bytes size_of_pages(std::uint64_t pages) { return Bytes{pages << kPageShift}; }
 
 // What one look at a page tells.
 struct PageSeen {

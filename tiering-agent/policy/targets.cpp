@@ -87,6 +87,8 @@ std::string_view to_string(TieringMode mode) {
     return "?";
 }
 
+std::string_view to_string(HugePageRule rule) { return rule == HugePageRule::kSplit ? "split" : "keep"; }
+
 std::string_view to_string(TrackerChoice choice) {
     switch (choice) {
         case TrackerChoice::kAuto:

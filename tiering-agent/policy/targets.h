@@ -20,6 +20,10 @@ namespace memtide::agent {
 enum class TieringMode { kOff, kObserve, kMove };
 std::string_view to_string(TieringMode mode);  // "off", "observe", "move"
 
+// What becomes of huge pages of which few parts are touched.
+enum class HugePageRule { kKeep, kSplit };
+std::string_view to_string(HugePageRule rule);  // "keep", "split"
+
 // A POSIX extended regular expression, to be found anywhere in a text. No back-references, so that no text
 // makes it slow; at most 1024 characters, and counts that multiply to at most 1000. Thread safe.
 class Regex {
@@ -102,6 +106,7 @@ struct TieringTarget {
     std::vector<Exclusion> exclude{};
     Bytes rate_limit{};     // per second; 0: none of its own
     double pressure = 0.1;  // share of the time that its processes may wait for memory while pages move
+    HugePageRule huge_pages = HugePageRule::kKeep;
     bool hints = true;      // whether what its processes say of their memory counts
     std::optional<FarLimits> far{};  // nothing leaves unless it is given
 

@@ -295,6 +295,8 @@ TieringTarget read_target(const YamlValue& value, const TieringConfig& config, c
         for (const YamlValue& one : exclude->list()) target.exclude.push_back(read_exclusion(one));
     if (const auto rate = map.get("rate_limit")) target.rate_limit = read_rate(*rate);
     read_time_share(map, "pressure", target.pressure);
+    if (const auto rule = map.get("huge_pages"))
+        target.huge_pages = choose(*rule, std::array{HugePageRule::kKeep, HugePageRule::kSplit});
     if (const auto hints = map.get("hints")) target.hints = hints->boolean();
     if (const auto far = map.get("far")) target.far = read_far(*far);
     return target;

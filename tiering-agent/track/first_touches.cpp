@@ -107,7 +107,7 @@ FirstTouches::Early FirstTouches::end(int pid, std::span<const VirtualRange> ran
         const std::uint64_t group = touch.page / kPagesPerHuge;
         if (!early.groups.contains(group)) {
             if (!early.groups.empty() && (early.groups.size() + 1) * kPagesPerHuge > most_pages) break;
-            early.groups.insert(group);
+            early.groups.emplace(group, touch.page);
         }
         early.pages.insert(touch.page);
     }

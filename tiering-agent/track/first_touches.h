@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -29,7 +30,8 @@ class FirstTouches {
     // The first ones of a window.
     struct Early {
         std::unordered_set<std::uint64_t> pages;   // numbers (address >> 12)
-        std::unordered_set<std::uint64_t> groups;  // aligned groups of kPagesPerHuge that these are in
+        // Aligned groups of kPagesPerHuge that these are in, and the very first page of each.
+        std::unordered_map<std::uint64_t, std::uint64_t> groups;
     };
     // Of these ranges of addresses, which ascend. Groups are taken in until they have `most_pages` pages
     // together, at least one. The window ends for all processes with the first call after begin().

@@ -42,15 +42,20 @@ Result<Look> MarkedPages::look_at_first(int pid, std::uint64_t most_pages,
                                         const Tracker::Visit& visit) {
     const FirstTouches::Early early = first_->end(pid, ranges, most_pages);
     std::uint64_t all = 0;
+    std::vector<std::uint64_t> in_huge;
     const PageLooker::Ask ask = [&](std::uint64_t page, std::uint64_t count, PageMapEntry word) {
         if (!is_touched_(word)) return Touches{};
         all += count;
-        const bool first =
-            count == 1 ? early.pages.contains(page) : early.groups.contains(page / kPagesPerHuge);
-        return Touches{.touched = first, .windows = 1};
+        if (count == 1) return Touches{.touched = early.pages.contains(page), .windows = 1};
+        const auto first = early.groups.find(page / kPagesPerHuge);
+        if (first == early.groups.end()) return Touches{};
+        in_huge.push_back(first->second);
+        return Touches{.touched = true, .windows = 1};
     };
     auto look = looker_.look(pid, ranges, tiers, ask, visit);
-    if (look) look->all_touched_pages = all;
+    if (!look) return look;
+    look->all_touched_pages = all;
+    look->touched_in_huge = std::move(in_huge);
     return look;
 }
 

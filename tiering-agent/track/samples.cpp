@@ -120,12 +120,17 @@ class SampleTracker final : public Tracker {
         if (found == pages_.end()) return fail(ErrorCode::kNotFound, "no window was begun");
         auto next = found->second.cbegin();
         const auto end = found->second.cend();
+        std::vector<std::uint64_t> in_huge;
         const PageLooker::Ask is_sampled = [&](std::uint64_t first, std::uint64_t count, PageMapEntry) {
             while (next != end && *next < first) ++next;
-            return Touches{.touched = static_cast<std::uint8_t>(next != end && *next < first + count),
-                           .windows = 1};
+            const bool touched = next != end && *next < first + count;
+            if (count > 1)
+                while (next != end && *next < first + count) in_huge.push_back(*next++);
+            return Touches{.touched = touched, .windows = 1};
         };
-        return looker_.look(pid, ranges, tiers, is_sampled, visit);
+        auto look = looker_.look(pid, ranges, tiers, is_sampled, visit);
+        if (look) look->touched_in_huge = std::move(in_huge);
+        return look;
     }
 
   private:

@@ -33,6 +33,9 @@ struct Look {
     std::optional<std::uint64_t> all_touched_pages{};
     // What looks untouched is untouched, and not only unwritten.
     bool sees_reads = true;
+    // Single pages in huge ones that were touched, at random among all touches of these: where a tracker has
+    // addresses. Some of them, the same ones again, in any order.
+    std::vector<std::uint64_t> touched_in_huge{};
     // From the next look on it is seen in another way: what was seen so far is no measure for it.
     bool begins_anew = false;
     // What each page costs its process that it touches until the next window begins, as measured on this

@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,8 +19,8 @@
 namespace memtide::agent {
 
 // Processes with pages that are as they are told to be: in the first tier or the second, touched in every
-// window or in none.
-class MadeUpPages final : public Tracker, public UnitMover {
+// window or in none. Some of them are parts of huge pages.
+class MadeUpPages final : public Tracker, public UnitMover, public PageShaper {
   public:
     static constexpr std::uint64_t kFirst = 0x7f0000000;
     struct Page {
@@ -45,15 +47,29 @@ class MadeUpPages final : public Tracker, public UnitMover {
             look.touched_pages += page.is_hot ? 1 : 0;
             look.touched_slow_pages += page.is_hot && !page.is_fast ? 1 : 0;
         }
+        for (const std::uint64_t group : huge[pid])
+            if (const auto touched = make_huge(std::span(seen).subspan(group * kPagesPerHuge, kPagesPerHuge)))
+                look.touched_in_huge.push_back(kFirst + group * kPagesPerHuge + *touched);
         visit(kFirst, seen);
         return look;
     }
     Result<std::vector<int>> move(int pid, std::span<const std::uint64_t> pages, int node) override {
         const std::lock_guard lock(moving);
         for (const std::uint64_t page : pages)
-            if (error == 0) of.at(pid).at(page - kFirst).is_fast = node == 0;
+            for (std::uint64_t i = 0; error == 0 && i < pages_of_unit(pid, page); ++i)
+                of.at(pid).at(page - kFirst + i).is_fast = node == 0;
         moved += pages.size();
         return std::vector<int>(pages.size(), error);
+    }
+    Result<> split(ProcessId process, std::uint64_t page) override {
+        if (!can_split) return fail(ErrorCode::kPermission, "not allowed");
+        return huge[process.pid].erase((page - kFirst) / kPagesPerHuge) == 1
+                   ? Result<>{}
+                   : fail(ErrorCode::kConflict, "it is none");
+    }
+    Result<> join(ProcessId process, std::uint64_t page) override {
+        huge[process.pid].insert((page - kFirst) / kPagesPerHuge);
+        return {};
     }
     // Of the process, `fast` pages are in the first tier, and `hot` ones behind the `cold`th are touched.
     void put(int pid, std::size_t pages, std::size_t fast, std::size_t cold, std::size_t hot) {
@@ -62,11 +78,32 @@ class MadeUpPages final : public Tracker, public UnitMover {
         for (std::size_t i = 0; i < pages; ++i) all[i] = {i < fast, i >= cold && i < cold + hot};
     }
 
+    [[nodiscard]] std::size_t hot_and_fast(int pid) const {
+        return static_cast<std::size_t>(
+            std::ranges::count_if(of.at(pid), [](Page page) { return page.is_hot && page.is_fast; }));
+    }
+
+    bool can_split = true;
+    std::map<int, std::set<std::uint64_t>> huge{};  // by pid: which groups of kPagesPerHuge
     std::mutex moving{};
     std::map<int, std::vector<Page>> of{};
     int error = 0;  // with which every move fails
     std::size_t moved = 0;
     std::function<void()> on_look{};
+
+  private:
+    // Of a huge page all parts look like the one that was touched. Answers which that was.
+    static std::optional<std::size_t> make_huge(std::span<PageSeen> seen) {
+        const auto hot = std::ranges::find_if(seen, [](PageSeen one) { return one.touched != 0; });
+        const PageSeen whole{.tier = seen.front().tier, .touched = std::uint8_t{hot != seen.end()}, .huge = true};
+        const auto touched = hot - seen.begin();
+        const bool is_touched = hot != seen.end();
+        std::ranges::fill(seen, whole);
+        return is_touched ? std::optional(static_cast<std::size_t>(touched)) : std::nullopt;
+    }
+    std::uint64_t pages_of_unit(int pid, std::uint64_t page) {
+        return huge[pid].contains((page - kFirst) / kPagesPerHuge) ? kPagesPerHuge : 1;
+    }
 };
 
 // Two tiers, 16 MiB and 64 MiB, and processes of 8 MiB at the same addresses.
@@ -110,7 +147,9 @@ class MadeUpMachine {
         names_.erase(pid);
     }
     Balancer& balancer() {
-        if (!balancer_) balancer_.emplace(Balancer::Parts{files_, pages_, pages_}, options_);
+        if (!balancer_)
+            balancer_.emplace(Balancer::Parts{.files = files_, .tracker = pages_, .mover = pages_, .shaper = &pages_},
+                              options_);
         return *balancer_;
     }
     // All processes use processor time in each.

@@ -283,7 +283,8 @@ std::uint64_t Balancer::exchange_all(const std::stop_token& stop) {
     look_around(steady_clock::now());
     std::uint64_t moved = 0;
     for (std::size_t fast = 0; fast + 1 < tiers_.tiers.size() && fast + 1 < PageHeat::kTiers; ++fast)
-        moved += exchange(static_cast<std::uint8_t>(fast), stop) + reshape(static_cast<std::uint8_t>(fast), stop);
+        moved +=
+            exchange(static_cast<std::uint8_t>(fast), stop) + reshape(static_cast<std::uint8_t>(fast), stop);
     return moved;
 }
 

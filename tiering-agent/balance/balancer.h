@@ -56,8 +56,8 @@ struct BalanceStatus {
         // Of its processes, those that have most of its memory; no more than kMostCgroups.
         std::vector<std::string> cgroups{};
         static constexpr std::size_t kMostCgroups = 8;
-        double pace = 1;              // of the full one, at which its pages move
-        bool is_pressure = false;     // its processes wait for memory: that is why
+        double pace = 1;                // of the full one, at which its pages move
+        bool is_pressure = false;       // its processes wait for memory: that is why
         std::uint64_t split_huge = 0;   // huge pages, ever
         std::uint64_t joined_huge = 0;  // made whole again
         std::uint64_t hot_pages = 0;    // of which its processes say so, there or not

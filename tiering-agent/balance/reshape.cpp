@@ -59,8 +59,8 @@ std::uint64_t Balancer::reshape(std::uint8_t fast, const std::stop_token& stop) 
 
 // Whether it was done.
 bool Balancer::shape(Watch& watch, std::uint64_t page, bool split, Time now) {
-    const auto done = split ? parts_.shaper->split(watch.process(), page)
-                            : parts_.shaper->join(watch.process(), page);
+    const auto done =
+        split ? parts_.shaper->split(watch.process(), page) : parts_.shaper->join(watch.process(), page);
     if (split)
         watch.huge_pages().note_split(page, done.has_value(), now);
     else

@@ -32,12 +32,13 @@ class SystemPageShaper final : public PageShaper {
     Result<> advise(ProcessId process, PageRun pages, int advice, std::uint64_t page, bool huge) {
         auto adviser = ProcessAdvice::open(files_, process);
         if (!adviser) return std::unexpected(adviser.error());
-        const iovec range{reinterpret_cast<void*>(pages.begin << kPageShift),
-                          (pages.end - pages.begin) << kPageShift};
+        const iovec range{reinterpret_cast<void*>(pages.begin << kPageShift), (pages.end - pages.begin)
+                                                                                  << kPageShift};
         const auto done = adviser->advise(std::span(&range, 1), advice);
         if (!done) return std::unexpected(done.error());
         if (done->error != 0)
-            return fail(ErrorCode::kConflict, fmt::format("the kernel kept it: {}", std::strerror(done->error)));
+            return fail(ErrorCode::kConflict,
+                        fmt::format("the kernel kept it: {}", std::strerror(done->error)));
         auto map = PageMap::open(files_, process.pid);
         if (!map) return std::unexpected(map.error());
         const auto runs = map->populated({page << kPageShift, (page + kPagesPerHuge) << kPageShift});

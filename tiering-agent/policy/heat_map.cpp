@@ -51,7 +51,7 @@ void HeatMap::observe(std::uint64_t page, std::span<const PageSeen> seen) {
 }
 
 void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSeen> seen, bool goes_on) {
-    const unsigned before = group.windows - (goes_on ? std::min(group.windows, windows_of_last_) : 0U);
+    unsigned before = group.windows - (goes_on ? std::min(group.windows, windows_of_last_) : 0U);
     unsigned windows = goes_on ? windows_of_last_ : 0;
     const bool huge = seen.size() == kPagesPerHuge && seen.front().huge && is_there(seen.front());
     if (huge) {
@@ -69,8 +69,12 @@ void HeatMap::observe_group(Group& group, unsigned first, std::span<const PageSe
     } else {
         if (!group.pages) {
             group.pages = std::make_unique<Pages>();
-            // Pages of a huge page that was split are as warm as it was.
-            if (group.whole.tier() != PageHeat::kNowhere) group.pages->heat.fill(group.whole);
+            // Pages of a huge page that was split are as warm as it was, until windows show which of them
+            // are.
+            if (group.whole.tier() != PageHeat::kNowhere) {
+                group.pages->heat.fill(group.whole);
+                before = 0;
+            }
             group.pages->touched_at.fill(group.touched_at);
             group.whole = PageHeat{};
         }

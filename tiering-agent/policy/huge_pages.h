@@ -24,7 +24,8 @@ class HugePages {
     static constexpr std::chrono::minutes kLeftAlone{10};   // what the kernel would not split, or made whole
     static constexpr std::chrono::seconds kLeastSplit{60};  // before it is made whole
 
-    // Single pages in huge ones that a window saw touched, at random among all touches: numbers, in any order.
+    // Single pages in huge ones that a window saw touched, at random among all touches: numbers, in any
+    // order.
     void note_touched(std::span<const std::uint64_t> pages);
     // What has become of pages since: after each look.
     void follow(const HeatMap& heat, Time now);

@@ -107,7 +107,7 @@ struct TieringTarget {
     Bytes rate_limit{};     // per second; 0: none of its own
     double pressure = 0.1;  // share of the time that its processes may wait for memory while pages move
     HugePageRule huge_pages = HugePageRule::kKeep;
-    bool hints = true;      // whether what its processes say of their memory counts
+    bool hints = true;               // whether what its processes say of their memory counts
     std::optional<FarLimits> far{};  // nothing leaves unless it is given
 
     friend bool operator==(const TieringTarget&, const TieringTarget&) = default;

@@ -94,21 +94,27 @@ void FirstTouches::collect() {
         });
 }
 
-FirstTouches::Early FirstTouches::end(int pid, std::span<const VirtualRange> ranges,
-                                      std::uint64_t most_pages) {
+FirstTouches::Early FirstTouches::end(int pid, std::span<const VirtualRange> ranges, std::uint64_t most_pages,
+                                      const std::unordered_set<std::uint64_t>& small) {
     if (std::exchange(is_on_, false)) collect();
     Early early;
     const auto found = windows_.find(pid);
     if (found == windows_.end()) return early;
     auto& touches = found->second.touches;
     std::ranges::stable_sort(touches, {}, &Touch::at);
+    std::uint64_t taken = 0;
     for (const Touch& touch : touches) {
         if (!contains(ranges, touch.page << kPageShift)) continue;
         const std::uint64_t group = touch.page / kPagesPerHuge;
-        if (!early.groups.contains(group)) {
-            if (!early.groups.empty() && (early.groups.size() + 1) * kPagesPerHuge > most_pages) break;
-            early.groups.emplace(group, touch.page);
-        }
+        early.first_pages.try_emplace(group, touch.page);
+        const bool is_small = small.contains(group);
+        const bool is_in = is_small ? early.pages.contains(touch.page) : early.groups.contains(group);
+        const std::uint64_t size = is_small ? 1 : kPagesPerHuge;
+        // Later ones are seen only for what is first of their groups.
+        if (!is_in && taken > 0 && taken + size > most_pages) taken = most_pages;
+        if (!is_in && taken > 0 && taken >= most_pages) continue;
+        if (!is_in) taken += size;
+        early.groups.insert(group);
         early.pages.insert(touch.page);
     }
     windows_.erase(found);

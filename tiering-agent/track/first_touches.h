@@ -30,12 +30,15 @@ class FirstTouches {
     // The first ones of a window.
     struct Early {
         std::unordered_set<std::uint64_t> pages;   // numbers (address >> 12)
-        // Aligned groups of kPagesPerHuge that these are in, and the very first page of each.
-        std::unordered_map<std::uint64_t, std::uint64_t> groups;
+        std::unordered_set<std::uint64_t> groups;  // aligned groups of kPagesPerHuge that these are in
+        // Of each group that was touched, early or not, the very first page.
+        std::unordered_map<std::uint64_t, std::uint64_t> first_pages;
     };
     // Of these ranges of addresses, which ascend. Groups are taken in until they have `most_pages` pages
-    // together, at least one. The window ends for all processes with the first call after begin().
-    Early end(int pid, std::span<const VirtualRange> ranges, std::uint64_t most_pages);
+    // together, at least one; of those in `small` single pages are. The window ends for all processes with
+    // the first call after begin().
+    Early end(int pid, std::span<const VirtualRange> ranges, std::uint64_t most_pages,
+              const std::unordered_set<std::uint64_t>& small = {});
 
   private:
     explicit FirstTouches(std::vector<PerfRing> rings) : rings_(std::move(rings)) {}

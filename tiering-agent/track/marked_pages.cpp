@@ -17,7 +17,10 @@ Result<MarkedPages> MarkedPages::make(Files& files, IsTouched is_touched) {
 
 void MarkedPages::begin(int pid, const WindowWish& wish) {
     most_pages_.erase(pid);
-    if (!first_ || !wish.mostly_huge) return;
+    if (!first_ || !wish.mostly_huge) {
+        small_.erase(pid);
+        return;
+    }
     first_->begin(pid);
     most_pages_[pid] = wish.most_pages;
 }
@@ -40,17 +43,22 @@ Result<Look> MarkedPages::look_at_all(int pid, std::span<const VirtualRange> ran
 Result<Look> MarkedPages::look_at_first(int pid, std::uint64_t most_pages,
                                         std::span<const VirtualRange> ranges, const TierOfNode& tiers,
                                         const Tracker::Visit& visit) {
-    const FirstTouches::Early early = first_->end(pid, ranges, most_pages);
+    std::unordered_set<std::uint64_t>& small = small_[pid];
+    const FirstTouches::Early early = first_->end(pid, ranges, most_pages, small);
+    small.clear();
     std::uint64_t all = 0;
     std::vector<std::uint64_t> in_huge;
     const PageLooker::Ask ask = [&](std::uint64_t page, std::uint64_t count, PageMapEntry word) {
         if (!is_touched_(word)) return Touches{};
         all += count;
-        if (count == 1) return Touches{.touched = early.pages.contains(page), .windows = 1};
-        const auto first = early.groups.find(page / kPagesPerHuge);
-        if (first == early.groups.end()) return Touches{};
-        in_huge.push_back(first->second);
-        return Touches{.touched = true, .windows = 1};
+        const std::uint64_t group = page / kPagesPerHuge;
+        if (count == 1) {
+            small.insert(group);
+            return Touches{.touched = early.pages.contains(page), .windows = 1};
+        }
+        if (const auto first = early.first_pages.find(group); first != early.first_pages.end())
+            in_huge.push_back(first->second);
+        return Touches{.touched = early.groups.contains(group), .windows = 1};
     };
     auto look = looker_.look(pid, ranges, tiers, ask, visit);
     if (!look) return look;

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <unordered_set>
 
 #include "common/base/error.h"
 #include "common/sysfs/files.h"
@@ -43,6 +44,8 @@ class MarkedPages {
     IsTouched is_touched_;
     // Of processes whose first touches count in this window, by pid.
     std::map<int, std::uint64_t> most_pages_;
+    // Their groups that had small pages, touched ones, in the last look.
+    std::map<int, std::unordered_set<std::uint64_t>> small_;
 };
 
 }  // namespace memtide::agent

@@ -235,7 +235,8 @@ void add_workload_options(CLI::App& app, Workload& workload) {
                    "Fast to slow memory for the load, in place of --fast and --slow: 1:1 to 1:64");
     app.add_option("--kernel", workload.kernel, "The guest's kernel, as in a rack's topology: 7.3");
     app.add_option("--size", workload.size, "The load's memory, 640MiB by default");
-    app.add_option("--hot", workload.hot, "Its hot set (gups, scan, phases), 64MiB by default");
+    app.add_option("--hot", workload.hot,
+                   "Its hot set (gups, scan, phases, strewn), 64MiB or, strewn, 4MiB by default");
     app.add_option("--seconds", workload.seconds, "Of load (default: by benchmark, 90 to 180)")
         ->check(CLI::Range(3U, 86400U));
     app.add_option("--shift-every", workload.shift_every,
@@ -287,6 +288,7 @@ int run(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     Workload& workload = options.workload;
     if (workload.seconds == 0) workload.seconds = default_seconds(workload.bench);
+    if (workload.hot.empty()) workload.hot = default_hot(workload.bench);
     if (workload.shift_every == 0) workload.shift_every = default_shift(workload.bench);
     if (options.agent_config.empty())
         options.agent_config =

@@ -25,11 +25,26 @@ PageSpan hot_set(const Shape& shape, unsigned phase) {
     return {order[phase % order.size()] * shape.hot_pages, shape.hot_pages};
 }
 
+// In each phase other pages, and as many of them.
+std::vector<double> strewn(const Shape& shape, unsigned phase) {
+    const auto hot = static_cast<double>(shape.hot_pages);
+    const double rest = static_cast<double>(shape.pages) - hot;
+    if (rest <= 0) return std::vector<double>(shape.pages, 1 / hot);
+    std::vector<double> popularity(shape.pages, (1 - shape.hot_share) / rest);
+    const std::size_t distance = shape.pages / shape.hot_pages;
+    for (std::size_t i = 0; i < shape.hot_pages; ++i)
+        popularity[i * distance + phase % distance] = shape.hot_share / hot;
+    return popularity;
+}
+
 }  // namespace
 
 Distribution::Distribution(const Shape& shape, unsigned phase) : shape_(shape) {
     if (shape.pattern == Pattern::kZipf) {
         popularity_ = scrambled_zipf(shape.pages * shape.keys_per_page, shape.pages, shape.exponent, phase);
+        picks_ = AliasTable(popularity_);
+    } else if (shape.pattern == Pattern::kStrewn) {
+        popularity_ = strewn(shape, phase);
         picks_ = AliasTable(popularity_);
     } else if (shape.pattern != Pattern::kUniform) {
         hot_ = hot_set(shape, phase);

@@ -14,14 +14,15 @@ enum class Pattern {
     kZipf,     // keys of Zipf popularity, hashed over all pages
     kUniform,  // all pages alike
     kScan,     // the hot set in order, again and again; nothing else
+    kStrewn,   // as gups, with the pages of the hot set equally far apart, so that all huge pages have some
     kBtree,    // lookups of records of Zipf popularity in a B-tree
 };
 
 struct Shape {
     Pattern pattern = Pattern::kGups;
     std::size_t pages = 0;       // at most 2^32
-    std::size_t hot_pages = 0;   // gups and scan: at least 1, at most `pages`
-    double hot_share = 0.9;      // gups
+    std::size_t hot_pages = 0;   // gups, scan and strewn: at least 1, at most `pages`
+    double hot_share = 0.9;      // gups and strewn
     double exponent = 0.99;      // zipf and btree
     unsigned keys_per_page = 4;  // zipf
 };
@@ -70,7 +71,7 @@ class Distribution {
     Shape shape_;
     PageSpan hot_;
     std::uint32_t hot_threshold_ = 0;
-    std::vector<double> popularity_;  // zipf and btree: by page
+    std::vector<double> popularity_;  // zipf, strewn and btree: by page
     AliasTable picks_;                // of pages, or of records of a tree
 };
 

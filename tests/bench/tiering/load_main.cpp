@@ -284,19 +284,18 @@ class Load {
 };
 
 void add_options(CLI::App& app, Options& options) {
-    const std::map<std::string, Pattern> patterns{{"gups", Pattern::kGups},
-                                                  {"zipf", Pattern::kZipf},
-                                                  {"uniform", Pattern::kUniform},
-                                                  {"scan", Pattern::kScan},
-                                                  {"btree", Pattern::kBtree}};
+    const std::map<std::string, Pattern> patterns{{"gups", Pattern::kGups},       {"zipf", Pattern::kZipf},
+                                                  {"uniform", Pattern::kUniform}, {"scan", Pattern::kScan},
+                                                  {"strewn", Pattern::kStrewn},   {"btree", Pattern::kBtree}};
     const std::map<std::string, bool> switches{{"on", true}, {"off", false}};
-    app.add_option("--pattern", options.patterns,
-                   "gups (default), zipf, uniform, scan or btree; several but btree take turns: gups,scan")
+    app.add_option(
+           "--pattern", options.patterns,
+           "gups (default), zipf, uniform, scan, strewn or btree; several but btree take turns: gups,scan")
         ->delimiter(',')
         ->transform(CLI::CheckedTransformer(patterns));
     app.add_option("--size", options.size, "Memory, 512MiB by default");
-    app.add_option("--hot", options.hot, "The hot set of gups and scan, 64MiB by default");
-    app.add_option("--hot-share", options.shape.hot_share, "Share of accesses to it in gups, 0.9 by default")
+    app.add_option("--hot", options.hot, "The hot set of gups, scan and strewn, 64MiB by default");
+    app.add_option("--hot-share", options.shape.hot_share, "Share of accesses to it, 0.9 by default")
         ->check(CLI::Range(0.0, 1.0));
     app.add_option("--exponent", options.shape.exponent, "Of zipf and btree, 0.99 by default")
         ->check(CLI::Range(0.0, 5.0));

@@ -50,7 +50,21 @@ TEST_P(EveryPattern, AccessesPagesAsOftenAsItSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryPattern,
-                         testing::Values(Pattern::kGups, Pattern::kZipf, Pattern::kUniform, Pattern::kScan));
+                         testing::Values(Pattern::kGups, Pattern::kZipf, Pattern::kUniform, Pattern::kScan,
+                                         Pattern::kStrewn));
+
+TEST(Distribution, EachHugePageHasSomeOfWhatIsStrewn) {
+    const Shape shape{.pattern = Pattern::kStrewn, .pages = 4 * 512, .hot_pages = 8};
+    for (const unsigned phase : {0U, 1U, 300U}) {
+        const Distribution distribution(shape, phase);
+        for (std::size_t huge = 0; huge < 4; ++huge) {
+            int hot = 0;
+            for (std::size_t page = 512 * huge; page < 512 * (huge + 1); ++page)
+                hot += distribution.probability(page) > 0.01 ? 1 : 0;
+            EXPECT_EQ(hot, 2);
+        }
+    }
+}
 
 TEST(Distribution, OracleOfAHotSetThatFits) {
     const Distribution gups(shape_of(Pattern::kGups), 0);

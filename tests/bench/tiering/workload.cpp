@@ -29,11 +29,12 @@ struct BenchRow {
     unsigned seconds;  // of load by default
     unsigned shift;    // seconds between changes of what is hot; 0: none
 };
-constexpr std::array<BenchRow, 9> kBenches{{
+constexpr std::array<BenchRow, 10> kBenches{{
     {"tiering-gups", 120, 60},
     {"tiering-zipf", 90, 0},
     {"tiering-uniform", 90, 0},
     {"tiering-scan", 120, 60},
+    {"tiering-strewn", 120, 0},
     {"tiering-btree", 120, 0},
     {"tiering-phases", 180, 30},
     {"tiering-several", 90, 0},
@@ -74,6 +75,7 @@ std::vector<std::string> one_load(const Workload& workload, const Programs& prog
         return load_words(workload, programs, {"--pattern", "gups", "--start-slow"});
     if (workload.bench == "tiering-scan")
         return load_words(workload, programs, {"--pattern", "scan", "--start-slow"});
+    if (workload.bench == "tiering-strewn") return load_words(workload, programs, {"--pattern", "strewn"});
     if (workload.bench == "tiering-phases")
         return load_words(workload, programs,
                           {"--pattern", "gups,zipf,scan", "--start-slow", "--exponent", exponent});
@@ -219,6 +221,8 @@ const std::vector<std::string>& benches() {
     return kNames;
 }
 
+// A few pages of each huge page where they are strewn.
+std::string default_hot(const std::string& bench) { return bench == "tiering-strewn" ? "4MiB" : "64MiB"; }
 unsigned default_seconds(const std::string& bench) { return row_of_bench(bench).seconds; }
 unsigned default_shift(const std::string& bench) { return row_of_bench(bench).shift; }
 

@@ -18,7 +18,7 @@ struct Workload {
     std::string ratio;  // "1:4" in place of `fast` and `slow`
     std::string kernel;
     std::string size = "640MiB";
-    std::string hot = "64MiB";
+    std::string hot;  // empty: default_hot()
     double exponent = 0.99;
     unsigned keys_per_page = 4;
     bool reads = false;
@@ -40,6 +40,7 @@ struct Programs {
 };
 
 const std::vector<std::string>& benches();
+std::string default_hot(const std::string& bench);
 unsigned default_seconds(const std::string& bench);
 unsigned default_shift(const std::string& bench);
 

@@ -95,7 +95,8 @@ class MadeUpPages final : public Tracker, public UnitMover, public PageShaper {
     // Of a huge page all parts look like the one that was touched. Answers which that was.
     static std::optional<std::size_t> make_huge(std::span<PageSeen> seen) {
         const auto hot = std::ranges::find_if(seen, [](PageSeen one) { return one.touched != 0; });
-        const PageSeen whole{.tier = seen.front().tier, .touched = std::uint8_t{hot != seen.end()}, .huge = true};
+        const PageSeen whole{
+            .tier = seen.front().tier, .touched = std::uint8_t{hot != seen.end()}, .huge = true};
         const auto touched = hot - seen.begin();
         const bool is_touched = hot != seen.end();
         std::ranges::fill(seen, whole);
@@ -148,8 +149,9 @@ class MadeUpMachine {
     }
     Balancer& balancer() {
         if (!balancer_)
-            balancer_.emplace(Balancer::Parts{.files = files_, .tracker = pages_, .mover = pages_, .shaper = &pages_},
-                              options_);
+            balancer_.emplace(
+                Balancer::Parts{.files = files_, .tracker = pages_, .mover = pages_, .shaper = &pages_},
+                options_);
         return *balancer_;
     }
     // All processes use processor time in each.

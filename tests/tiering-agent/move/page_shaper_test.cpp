@@ -19,7 +19,8 @@ constexpr std::size_t kHugeSize = std::size_t{kPagesPerHuge} << kPageShift;
 class OwnHugePage : public testing::Test {
   protected:
     void SetUp() override {
-        void* const mapped = ::mmap(nullptr, 2 * kHugeSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* const mapped =
+            ::mmap(nullptr, 2 * kHugeSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ASSERT_NE(mapped, MAP_FAILED);
         mapped_ = mapped;
         const auto begin = (reinterpret_cast<std::uint64_t>(mapped) + kHugeSize - 1) / kHugeSize * kHugeSize;

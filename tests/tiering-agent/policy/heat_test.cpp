@@ -81,8 +81,22 @@ TEST(HeatMap, AHugePageIsOneUnitAndItsPartsAreAsWarmWhenItIsSplit) {
     map.observe(kBase, std::vector(512, kHot));
     ASSERT_EQ(units_of(map).size(), 512U);
     EXPECT_GE(units_of(map)[100].heat.heat() + 10, warm);
+    EXPECT_EQ(units_of(map)[100].windows, 1U);
     map.observe(kBase, std::vector(512, huge));
     EXPECT_EQ(units_of(map).size(), 1U);
+}
+
+// What was the heat of all of it together tells nothing of each part.
+TEST(HeatMap, ThePartsOfAHugePageThatWasSplitAreJudgedAnew) {
+    HeatMap map;
+    PageSeen huge = kHot;
+    huge.huge = true;
+    for (int window = 0; window < 40; ++window) map.observe(kBase, std::vector(512, huge));
+    std::vector<PageSeen> parts(512, kCold);
+    parts[7] = kHot;
+    for (int window = 0; window < 3; ++window) map.observe(kBase, parts);
+    EXPECT_GT(units_of(map)[7].heat.heat(), 250U);
+    EXPECT_LT(units_of(map)[8].heat.heat(), 5U);
 }
 
 TEST(HeatMap, BegunAnewTheNextWindowsDecide) {

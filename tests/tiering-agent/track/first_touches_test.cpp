@@ -26,11 +26,6 @@ class FirstTouchesOf : public testing::Test {
     [[nodiscard]] std::uint64_t group_number(std::uint64_t group) const {
         return one_.first_page() / kPagesPerHuge + 1 + group;
     }
-    // And the page of it that was touched first.
-    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> group(std::uint64_t number,
-                                                                std::uint64_t page = 0) const {
-        return {group_number(number), group_number(number) * kPagesPerHuge + page};
-    }
 
     FirstTouches::Early end(const Toucher& of, std::uint64_t most_pages) {
         const std::vector<VirtualRange> ranges{of.memory()};
@@ -47,7 +42,7 @@ TEST_F(FirstTouchesOf, ThoseThatCameFirstUpToSomePages) {
     touches_->begin(one_.pid());
     for (const std::uint64_t group : {5, 2, 6, 0}) one_.touch(in_group(group, 3));
     const auto early = end(one_, 2 * kPagesPerHuge);
-    EXPECT_THAT(early.groups, UnorderedElementsAre(group(5, 3), group(2, 3)))
+    EXPECT_THAT(early.groups, UnorderedElementsAre(group_number(5), group_number(2)))
         << "7 was before the window, 6 and 0 came later";
     EXPECT_THAT(early.pages, UnorderedElementsAre(group_number(5) * kPagesPerHuge + 3,
                                                   group_number(2) * kPagesPerHuge + 3));
@@ -58,7 +53,7 @@ TEST_F(FirstTouchesOf, PagesOfAGroupCountAsOne) {
     for (const std::uint64_t page : {9, 8, 7}) one_.touch(in_group(1, page));
     one_.touch(in_group(3));
     const auto early = end(one_, 2 * kPagesPerHuge);
-    EXPECT_THAT(early.groups, UnorderedElementsAre(group(1, 9), group(3)));
+    EXPECT_THAT(early.groups, UnorderedElementsAre(group_number(1), group_number(3)));
     EXPECT_EQ(early.pages.size(), 4U);
 }
 
@@ -66,7 +61,29 @@ TEST_F(FirstTouchesOf, TheFirstCountsHoweverFewAreWanted) {
     touches_->begin(one_.pid());
     one_.touch(in_group(1));
     one_.touch(in_group(2));
-    EXPECT_THAT(end(one_, 1).groups, UnorderedElementsAre(group(1)));
+    EXPECT_THAT(end(one_, 1).groups, UnorderedElementsAre(group_number(1)));
+}
+
+TEST_F(FirstTouchesOf, OfEachGroupTheVeryFirstPageIsKnown) {
+    touches_->begin(one_.pid());
+    for (const std::uint64_t page : {9, 8}) one_.touch(in_group(1, page));
+    one_.touch(in_group(3, 5));
+    const auto early = end(one_, 1);
+    EXPECT_THAT(early.first_pages,
+                UnorderedElementsAre(std::pair(group_number(1), group_number(1) * kPagesPerHuge + 9),
+                                     std::pair(group_number(3), group_number(3) * kPagesPerHuge + 5)));
+}
+
+TEST_F(FirstTouchesOf, OfGroupsOfSmallPagesSinglePagesCount) {
+    touches_->begin(one_.pid());
+    one_.touch(in_group(1, 9));
+    one_.touch(in_group(1, 8));
+    one_.touch(in_group(3, 5));
+    one_.touch(in_group(1, 7));
+    const std::vector<VirtualRange> ranges{one_.memory()};
+    const auto early = touches_->end(one_.pid(), ranges, 3, {group_number(1), group_number(3)});
+    const std::uint64_t first = group_number(1) * kPagesPerHuge;
+    EXPECT_THAT(early.pages, UnorderedElementsAre(first + 9, first + 8, group_number(3) * kPagesPerHuge + 5));
 }
 
 TEST_F(FirstTouchesOf, EachProcessHasAWindowOfItsOwn) {
@@ -76,7 +93,7 @@ TEST_F(FirstTouchesOf, EachProcessHasAWindowOfItsOwn) {
     one_.touch(in_group(4));
     other_.touch(9);
     EXPECT_THAT(end(other_, UINT64_MAX).pages, UnorderedElementsAre(other_.first_page() + 9));
-    EXPECT_THAT(end(one_, UINT64_MAX).groups, UnorderedElementsAre(group(4)));
+    EXPECT_THAT(end(one_, UINT64_MAX).groups, UnorderedElementsAre(group_number(4)));
     EXPECT_TRUE(end(one_, UINT64_MAX).pages.empty()) << "its window is over";
 }
 
@@ -96,7 +113,7 @@ TEST_F(FirstTouchesOf, WhatComesFirstIsKeptWhenThereAreTooMany) {
     touches_->begin(one_.pid());
     one_.touch(in_group(2));
     for (std::uint64_t page = 0; page < many; ++page) busy.touch(page);
-    EXPECT_THAT(end(one_, UINT64_MAX).groups, UnorderedElementsAre(group(2)));
+    EXPECT_THAT(end(one_, UINT64_MAX).groups, UnorderedElementsAre(group_number(2)));
 }
 
 }  // namespace

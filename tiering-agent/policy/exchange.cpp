@@ -23,6 +23,9 @@ using Counts = std::array<std::uint64_t, kClasses>;  // pages
 // leave little doubt of it.
 constexpr double kEvenDispersion = 1.15;
 constexpr std::uint64_t kMuchFree = 4;  // times the reserve
+// Of all touches: an exchange that wins less of them is not worth its moves. The warmest and the coldest of
+// many thousand pages always differ by more than chance makes two of them differ.
+constexpr double kLeastGain = 1.0 / 5'000;
 // The variance that rounding at random adds to that of the lasting share: a quarter of a step's square at
 // each window, forgotten as the windows are.
 constexpr double kRounding = 4.0 / (PageHeat::kMost * PageHeat::kMost);
@@ -365,35 +368,56 @@ class Exchange {
         while (room_ > 0) {
             const auto hot = up.next(hottest_);
             if (!hot || heat_of(*hot) < options_.least_heat || (only_said && !is_said(*hot))) return;
-            if (!promote(*hot)) return;
+            if (promote(*hot) == 0) return;
         }
     }
 
-    // Room that is left is used, too: a huge page needs it whole.
     void exchange(bool only_said) {
-        while (true) {
-            const auto hot = up.next(hottest_);
-            const auto cold = down.next(coldest_);
-            if (!hot || !cold || heat_of(*hot) < options_.least_heat || rank_of(*hot) <= rank_of(*cold))
-                return;
-            if (only_said && !is_said(*hot) && !is_said(*cold)) return;
-            if (!is_surely_warmer(*hot, *cold, windows_, options_.certainty)) {
-                ++hottest_;  // a class that is as warm, or a little less, may be known better
-                continue;
-            }
-            const std::uint64_t wanted = std::min(up.left(*hot), down_to(budget() / 2, unit_of(*hot)));
-            if (wanted == 0) return;
-            const std::uint64_t pages = demotable(*cold, rest_of(wanted, room_));
-            down.take(*cold, pages);
-            room_ += pages;
-            if (!promote(*hot) && pages == 0) return;
+        const Takes down_before = down;
+        const Takes up_before = up;
+        double gain = 0;
+        bool are_said = false;
+        while (const auto pair = exchange_some(only_said)) {
+            gain += pair->gain;
+            are_said = are_said || pair->is_said;
         }
+        if (are_said || gain >= kLeastGain * all_touches_) return;
+        down = down_before;
+        up = up_before;
     }
 
     Takes down;
     Takes up;
 
   private:
+    struct Won {
+        double gain = 0;  // touches
+        bool is_said = false;
+    };
+    // Room that is left is used, too: a huge page needs it whole.
+    std::optional<Won> exchange_some(bool only_said) {
+        while (true) {
+            const auto hot = up.next(hottest_);
+            const auto cold = down.next(coldest_);
+            if (!hot || !cold || heat_of(*hot) < options_.least_heat || rank_of(*hot) <= rank_of(*cold))
+                return std::nullopt;
+            if (only_said && !is_said(*hot) && !is_said(*cold)) return std::nullopt;
+            if (!is_surely_warmer(*hot, *cold, windows_, options_.certainty)) {
+                ++hottest_;  // a class that is as warm, or a little less, may be known better
+                continue;
+            }
+            const std::uint64_t wanted = std::min(up.left(*hot), down_to(budget() / 2, unit_of(*hot)));
+            if (wanted == 0) return std::nullopt;
+            const std::uint64_t pages = demotable(*cold, rest_of(wanted, room_));
+            down.take(*cold, pages);
+            room_ += pages;
+            const std::uint64_t promoted = promote(*hot);
+            if (promoted == 0 && pages == 0) return std::nullopt;
+            return Won{.gain = double(promoted / unit_of(*hot)) * touches_of(*hot) -
+                               double(pages / unit_of(*cold)) * touches_of(*cold),
+                       .is_said = is_said(*hot) || is_said(*cold)};
+        }
+    }
     [[nodiscard]] std::uint64_t budget() const { return rest_of(options_.most_pages, down.all() + up.all()); }
     // Of a class that goes down, as many pages as are wanted, or a part of a unit more.
     [[nodiscard]] std::uint64_t demotable(std::size_t kind, std::uint64_t wanted) const {
@@ -401,14 +425,14 @@ class Exchange {
         return std::min({down.left(kind), up_to(wanted, unit_of(kind)), down_to(budget(), unit_of(kind)),
                          down_to(slow_room, unit_of(kind))});
     }
-    // As much of a class as there is room for; false when that is nothing.
-    bool promote(std::size_t kind) {
+    // As much of a class as there is room for: so many pages.
+    std::uint64_t promote(std::size_t kind) {
         const std::uint64_t pages =
             down_to(std::min({room_, up.left(kind), budget(), bearable(kind)}), unit_of(kind));
         up.take(kind, pages);
         touches_left_ -= double(pages / unit_of(kind)) * touches_of(kind);
         room_ -= pages;
-        return pages > 0;
+        return pages;
     }
 
     // Of a unit of that class.

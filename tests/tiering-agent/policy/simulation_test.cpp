@@ -25,6 +25,16 @@ TEST(Simulation, HotSetThatJumpsIsFollowed) {
     }
 }
 
+// Of so many pages the warmest and the coldest always differ by more than chance makes two of them differ.
+TEST(Simulation, WhatHasSettledMovesNoMore) {
+    constexpr std::size_t kMany = 120'000;
+    const Simulator::Machine machine{.fast_pages = kMany / 2};
+    Simulator simulator(machine, kMany, 1);
+    simulator.set_rates(hot_set(kMany, kMany - 16'000, 16'000, 0.9, kTouches));
+    EXPECT_GT(simulator.run(60).hit_over_oracle(), 0.99);
+    EXPECT_EQ(simulator.run(120).moved_pages, 0U);
+}
+
 TEST(Simulation, PopularKeysOfManySizesAreSortedOut) {
     constexpr std::size_t kFewer = 8'000;
     const Simulator::Machine machine{.fast_pages = kFewer / 3};

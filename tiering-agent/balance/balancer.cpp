@@ -326,7 +326,7 @@ std::optional<Balancer::Prepared> Balancer::prepare(std::uint8_t fast, Time now)
     prepared.options.most_pages = kMostPages;
     if (fast == 0) prepared.options.most_fast = spread_.most_fast();
     // The more of what was moved had to go back, the surer it has to be.
-    prepared.options.certainty *= 1 + 4 * log_.wasted_share();
+    prepared.options.certainty *= 1 + 4 * log_.to_and_fro_share();
     return prepared;
 }
 

@@ -175,8 +175,7 @@ std::string Inspector::verdict_of(const Explanation& answer, const Watch& watch,
                            options.least_heat * kPercent);
     if (targets()[watch.target()].max_fast && tier == 1)
         return "it stays: its target has what `max_fast` allows, or others of it are warmer";
-    const Warmth own{answer.heat->weighted, answer.heat->is_changing};
-    if (answer.rank->coldest_fast && !is_surely_warmer(own, {*answer.rank->coldest_fast}, options.certainty))
+    if (exchange.promotions.empty())
         return fmt::format("it stays: it is not surely warmer than the coldest of {}", answer.rank->fast);
     return "it stays: others are warmer, and go before it";
 }

@@ -3,21 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
+
+#include "tiering-agent/policy/ranking.h"
 
 namespace memtide::agent {
+namespace ranking {
 namespace {
-
-// Units that are alike: as warm (the heat is weighted), known as well, and as large; or of which their
-// process says the same.
-constexpr std::size_t kHeats = PageHeat::kMost + 1;
-constexpr std::size_t kChanging = kHeats;
-constexpr std::size_t kHuge = 2 * kHeats;
-constexpr std::size_t kSeen = 4 * kHeats;  // from here on: what was said
-constexpr std::size_t kSaidCold = kSeen;   // and behind it the huge ones
-constexpr std::size_t kSaidHot = kSeen + 2;
-constexpr std::size_t kClasses = kSeen + 4;
-using Counts = std::array<std::uint64_t, kClasses>;  // pages
 
 // Pages of one load that is spread evenly differ as chance makes them: this is 1 then, and a great many pages
 // leave little doubt of it.
@@ -30,115 +21,12 @@ constexpr double kLeastGain = 1.0 / 5'000;
 // each window, forgotten as the windows are.
 constexpr double kRounding = 4.0 / (PageHeat::kMost * PageHeat::kMost);
 
-constexpr bool is_said(std::size_t kind) { return kind >= kSeen; }
-constexpr unsigned heat_of(std::size_t kind) {
-    if (is_said(kind)) return kind >= kSaidHot ? PageHeat::kMost : 0;
-    return static_cast<unsigned>(kind % kHeats);
-}
-constexpr bool is_changing(std::size_t kind) { return !is_said(kind) && (kind & kChanging) != 0; }
-constexpr std::uint64_t unit_of(std::size_t kind) {
-    const bool is_huge = is_said(kind) ? (kind - kSeen) % 2 == 1 : (kind & kHuge) != 0;
-    return is_huge ? kPagesPerHuge : 1;
-}
-// What is said to be cold is below all that was seen, what is said to be hot above.
-constexpr int rank_of(unsigned heat, bool is_said) {
-    if (!is_said) return static_cast<int>(heat);
-    return heat == 0 ? -1 : int{PageHeat::kMost} + 1;
-}
-constexpr int rank_of(std::size_t kind) { return rank_of(heat_of(kind), is_said(kind)); }
-constexpr int rank_of(const Move& move) { return rank_of(move.heat, move.hinted); }
-
-// All classes; those of one rank in the order of their numbers.
-const std::vector<std::size_t>& classes_by_rank(bool coldest_first) {
-    const auto make = [](bool ascending) {
-        std::vector<std::size_t> classes(kClasses);
-        std::iota(classes.begin(), classes.end(), std::size_t{0});
-        std::ranges::stable_sort(classes, {}, [ascending](std::size_t kind) {
-            return ascending ? rank_of(kind) : -rank_of(kind);
-        });
-        return classes;
-    };
-    static const std::vector<std::size_t> kColdestFirst = make(true);
-    static const std::vector<std::size_t> kHottestFirst = make(false);
-    return coldest_first ? kColdestFirst : kHottestFirst;
-}
-
 constexpr std::uint64_t down_to(std::uint64_t pages, std::uint64_t unit) { return pages / unit * unit; }
 constexpr std::uint64_t up_to(std::uint64_t pages, std::uint64_t unit) {
     return down_to(pages + unit - 1, unit);
 }
 // a - b, and not below 0.
 constexpr std::uint64_t rest_of(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
-
-// A touch counts `weight` times: what share of windows would be hit if there were so many of them.
-std::array<std::uint8_t, kHeats> weighted_heats(double weight) {
-    std::array<std::uint8_t, kHeats> heats{};
-    for (unsigned heat = 0; heat < kHeats; ++heat)
-        heats[heat] = static_cast<std::uint8_t>(weighted_heat(heat, weight));
-    return heats;
-}
-
-// How the units of one space are ranked.
-class Ranking {
-  public:
-    Ranking(const Space& space, const Pair& tiers)
-        : space_(&space), tiers_(tiers), heats_(weighted_heats(space.weight)) {
-        if (space.hints.empty()) return;
-        HintCursor cursor(space.hints);
-        std::uint64_t pinned = 0;
-        space.heat->for_each([&](const HeatMap::Unit& unit) {
-            if (takes_part(unit) && cursor.of(unit.page, unit.pages) == Hint::kPin) pinned += unit.pages;
-        });
-        pinned_ = std::min(pinned, space.most_hinted);
-    }
-    // Whether it is in one of the two tiers.
-    [[nodiscard]] bool takes_part(const HeatMap::Unit& unit) const {
-        return unit.heat.tier() == tiers_.fast || unit.heat.tier() == tiers_.slow;
-    }
-
-    // Goes through the space once. It wants to see every unit that takes part, by ascending address.
-    class Pass {
-      public:
-        explicit Pass(const Ranking& ranking)
-            : ranking_(ranking),
-              cursor_(ranking.space_->hints),
-              pinned_left_(ranking.pinned_),
-              hot_left_(ranking.space_->most_hinted - ranking.pinned_) {}
-        // Nothing: its process wants it where it is.
-        [[nodiscard]] std::optional<std::size_t> kind_of(const HeatMap::Unit& unit) {
-            const std::size_t huge = unit.pages > 1 ? 1 : 0;
-            const bool is_fast = unit.heat.tier() == ranking_.tiers_.fast;
-            const Hint hint =
-                ranking_.space_->hints.empty() ? Hint::kNone : cursor_.of(unit.page, unit.pages);
-            if (hint == Hint::kCold) return is_fast ? std::optional(kSaidCold + huge) : std::nullopt;
-            if (hint != Hint::kNone) {
-                std::uint64_t& left = hint == Hint::kPin ? pinned_left_ : hot_left_;
-                if (left >= unit.pages) {
-                    left -= unit.pages;
-                    if (hint == Hint::kPin && is_fast) return std::nullopt;
-                    return kSaidHot + huge;
-                }
-            }
-            // The lasting share of what has cooled down is on its way for a while: nobody should be moved up
-            // for it, and of the recent one little is sure.
-            const bool cools = !is_fast && unit.heat.recent() < unit.heat.lasting();
-            const unsigned heat = cools ? unit.heat.recent() : unit.heat.heat();
-            return ranking_.heats_[heat] + (cools || unit.heat.is_changing() ? kChanging : 0) + huge * kHuge;
-        }
-
-      private:
-        const Ranking& ranking_;
-        HintCursor cursor_;
-        std::uint64_t pinned_left_;
-        std::uint64_t hot_left_;
-    };
-
-  private:
-    const Space* space_;
-    Pair tiers_;
-    std::array<std::uint8_t, kHeats> heats_;
-    std::uint64_t pinned_ = 0;  // pages whose pin counts
-};
 
 // Mean and variance of the lasting shares, beside what chance makes of the latter.
 class Evenness {
@@ -176,6 +64,7 @@ class Evenness {
 struct Census {
     Counts fast{};
     Counts slow{};
+    Sureness sureness;
     Evenness evenness;
     double touches_fast = 0;
     double touches_slow = 0;
@@ -183,8 +72,6 @@ struct Census {
     std::vector<std::uint64_t> may_fall;  // pages of it that are not its own to keep
     std::vector<std::uint64_t> may_rise;  // pages that it may still get
 };
-
-bool is_known(const HeatMap::Unit& unit) { return unit.windows >= kLeastWindows; }
 
 // What is said of a unit needs no time to be found out.
 bool may_move(const HeatMap::Unit& unit, std::size_t kind, const Space& space, const MoveLog* log) {
@@ -221,7 +108,9 @@ Census take_census(std::span<const Space> spaces, const Pair& tiers, const MoveL
                 if (kind && !is_said(*kind)) census.evenness.add(unit);
                 (is_fast ? census.touches_fast : census.touches_slow) += touches_of_heat(unit.heat.heat());
             }
-            if (kind && may_move(unit, *kind, space, log)) (is_fast ? fast : slow)[*kind] += unit.pages;
+            if (!kind || !may_move(unit, *kind, space, log)) return;
+            (is_fast ? fast : slow)[*kind] += unit.pages;
+            if (!is_said(*kind)) census.sureness.add(*kind, pass.variance());
         });
         census.may_fall.push_back(rest_of(fast_pages, space.least_fast));
         census.may_rise.push_back(space.most_fast ? rest_of(*space.most_fast, fast_pages) : UINT64_MAX);
@@ -258,12 +147,6 @@ class Takes {
     std::uint64_t all_ = 0;
 };
 
-// Of units that were seen in so many windows.
-bool is_surely_warmer(std::size_t warm, std::size_t cold, unsigned windows, double certainty) {
-    if (is_said(warm) || is_said(cold)) return rank_of(warm) > rank_of(cold);
-    return is_surely_warmer(Warmth{heat_of(warm), is_changing(warm), windows},
-                            Warmth{heat_of(cold), is_changing(cold), windows}, certainty);
-}
 
 // The units of the classes that go, as many pages as were taken of each class.
 std::vector<Move> collect(std::span<const Space> spaces, const Census& census, std::uint8_t tier,
@@ -326,7 +209,7 @@ class Exchange {
           up(census.slow, false),
           tiers_(tiers),
           options_(options),
-          windows_(census.evenness.windows()) {
+          sureness_(census.sureness) {
         if (options.most_fast < 1)
             touches_left_ =
                 options.most_fast * (census.touches_fast + census.touches_slow) - census.touches_fast;
@@ -402,8 +285,11 @@ class Exchange {
             if (!hot || !cold || heat_of(*hot) < options_.least_heat || rank_of(*hot) <= rank_of(*cold))
                 return std::nullopt;
             if (only_said && !is_said(*hot) && !is_said(*cold)) return std::nullopt;
-            if (!is_surely_warmer(*hot, *cold, windows_, options_.certainty)) {
-                ++hottest_;  // a class that is as warm, or a little less, may be known better
+            if (!is_surely_warmer(*hot, *cold, sureness_, options_.certainty)) {
+                // The next one, a little less warm or cold, may be known better.
+                const bool is_hot_known = is_said(*hot) || (!is_said(*cold) && sureness_.variance(*hot) <
+                                                                                  sureness_.variance(*cold));
+                ++(is_hot_known ? coldest_ : hottest_);
                 continue;
             }
             const std::uint64_t wanted = std::min(up.left(*hot), down_to(budget() / 2, unit_of(*hot)));
@@ -447,7 +333,7 @@ class Exchange {
     const ExchangeOptions& options_;
     double touches_left_ = 0;  // that may still come to the faster tier, where there is such a limit
     double all_touches_ = 0;
-    unsigned windows_;  // that units were seen in, on the average
+    const Sureness& sureness_;
     std::size_t coldest_ = 0;
     std::size_t hottest_ = 0;
     std::uint64_t room_ = 0;  // beyond the reserve
@@ -500,18 +386,12 @@ void append(std::vector<Move>& to, const std::vector<Move>& more) {
 }
 
 }  // namespace
+}  // namespace ranking
 
 unsigned weighted_heat(unsigned heat, double weight) {
     if (heat == 0) return 0;
     const double touched = 1 - std::exp(-touches_of_heat(heat) * weight);
     return static_cast<unsigned>(std::lround(touched * PageHeat::kMost));
-}
-
-bool is_surely_warmer(Warmth warm, Warmth cold, double certainty) {
-    const auto variance_of = [](Warmth of) { return variance_of_heat(of.heat, of.changing, of.windows); };
-    const double difference = double(warm.heat) - double(cold.heat);
-    return difference > 0 &&
-           difference * difference >= certainty * certainty * (variance_of(warm) + variance_of(cold));
 }
 
 std::uint64_t pages_of(std::span<const Move> moves) {
@@ -523,27 +403,27 @@ std::uint64_t pages_of(std::span<const Move> moves) {
 ExchangePlan plan_exchange(std::span<const Space> spaces, const Pair& tiers, const ExchangeOptions& options,
                            const MoveLog* log) {
     std::vector<Space> others;
-    std::vector<Part> parts;
+    std::vector<ranking::Part> parts;
     for (const Space& space : spaces) {
-        const std::uint64_t fast_pages = space.most_fast ? fast_pages_of(space, tiers) : 0;
+        const std::uint64_t fast_pages = space.most_fast ? ranking::fast_pages_of(space, tiers) : 0;
         if (space.most_fast && fast_pages >= *space.most_fast)
-            parts.push_back(plan_capped(space, fast_pages, tiers, options, log));
+            parts.push_back(ranking::plan_capped(space, fast_pages, tiers, options, log));
         else
             others.push_back(space);
     }
-    if (!others.empty() || parts.empty()) parts.push_back(plan_part(others, tiers, options, log));
+    if (!others.empty() || parts.empty()) parts.push_back(ranking::plan_part(others, tiers, options, log));
 
     ExchangePlan plan;
-    plan.is_even = std::ranges::all_of(parts, [](const Part& part) { return part.plan.is_even; });
+    plan.is_even = std::ranges::all_of(parts, [](const ranking::Part& part) { return part.plan.is_even; });
     double touches_fast = 0;
     double touches = 0;
-    for (const Part& part : parts) {
-        append(plan.demotions, part.plan.demotions);
-        append(plan.promotions, part.plan.promotions);
+    for (const ranking::Part& part : parts) {
+        ranking::append(plan.demotions, part.plan.demotions);
+        ranking::append(plan.promotions, part.plan.promotions);
         touches_fast += part.touches_fast;
         touches += part.touches_fast + part.touches_slow;
     }
-    const auto rank = [](const Move& move) { return rank_of(move); };
+    const auto rank = [](const Move& move) { return ranking::rank_of(move); };
     std::ranges::stable_sort(plan.demotions, {}, rank);
     std::ranges::stable_sort(plan.promotions, std::ranges::greater{}, rank);
     plan.demoted_pages = pages_of(plan.demotions);

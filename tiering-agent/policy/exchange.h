@@ -39,7 +39,7 @@ struct ExchangeOptions {
     std::uint64_t most_pages = UINT64_MAX;  // that move in one plan, both directions together
     // How many standard deviations a page must be warmer than the one whose place it takes. Below that the
     // difference may be chance, and moving them is work for nothing.
-    double certainty = 4.5;
+    double certainty = 3.5;
     // What is touched in a smaller share of windows than this is not worth its move; of PageHeat::kMost.
     unsigned least_heat = 8;
     // Of all touches, that should fall on the faster tier at most (Spread). While more do, the warmest go
@@ -52,15 +52,6 @@ inline constexpr unsigned kLeastWindows = 3;
 
 // How warm a unit is among those of other spaces: its heat if it were touched `weight` times as often.
 unsigned weighted_heat(unsigned heat, double weight);
-// A share of windows as units of different spaces are compared.
-struct Warmth {
-    unsigned heat = 0;                                 // weighted
-    bool changing = false;                             // PageHeat::is_changing()
-    unsigned windows = 2 * PageHeat::kLastingWindows;  // that it was seen in
-};
-// Whether the difference is more than chance makes it, by `certainty` standard deviations.
-bool is_surely_warmer(Warmth warm, Warmth cold, double certainty);
-
 struct Move {
     std::uint64_t space = 0;
     std::uint64_t page = 0;

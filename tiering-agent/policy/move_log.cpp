@@ -9,18 +9,17 @@ void MoveLog::add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, 
     const Key key{space, page};
     const auto before = last_.find(key);
     const bool undid = before != last_.end() && !before->second.failed && before->second.to != to;
-    const Entry entry{now, pages, to, undid, false};
+    const bool fro = undid && now < before->second.at + std::max<std::chrono::milliseconds>(kToAndFro, 4 * rest_);
+    const Entry entry{.at = now, .pages = pages, .to = to, .undid = undid, .fro = fro};
     remember(key, entry);
     lately_ += pages;
     moved_ += pages;
-    if (undid) {
-        wasted_lately_ += pages;
-        wasted_ += pages;
-    }
+    if (undid) wasted_ += pages;
+    if (fro) fro_lately_ += pages;
 }
 
 void MoveLog::add_failure(std::uint64_t space, std::uint64_t page, Time now, int error) {
-    remember({space, page}, {now, 0, 0, false, true, error});
+    remember({space, page}, {.at = now, .pages = 0, .failed = true, .error = error});
 }
 
 std::optional<MoveLog::Last> MoveLog::last(std::uint64_t space, std::uint64_t page) const {
@@ -38,7 +37,7 @@ void MoveLog::remember(const Key& key, const Entry& entry) {
 
 void MoveLog::leave(const Past& past) {
     lately_ -= past.entry.pages;
-    if (past.entry.undid) wasted_lately_ -= past.entry.pages;
+    if (past.entry.fro) fro_lately_ -= past.entry.pages;
     const auto last = last_.find(past.key);
     if (last != last_.end() && last->second.at == past.entry.at) last_.erase(last);
 }
@@ -60,8 +59,8 @@ bool MoveLog::rests(std::uint64_t space, std::uint64_t page) const {
     return last != last_.end() && (last->second.failed || now_ < last->second.at + rest_);
 }
 
-double MoveLog::wasted_share() const {
-    return lately_ == 0 ? 0 : static_cast<double>(wasted_lately_) / static_cast<double>(lately_);
+double MoveLog::to_and_fro_share() const {
+    return lately_ == 0 ? 0 : static_cast<double>(fro_lately_) / static_cast<double>(lately_);
 }
 
 }  // namespace memtide::agent

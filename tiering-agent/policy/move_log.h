@@ -44,8 +44,11 @@ class MoveLog {
 
     [[nodiscard]] std::uint64_t moved_pages() const { return moved_; }    // ever
     [[nodiscard]] std::uint64_t wasted_pages() const { return wasted_; }  // ever
-    // Of what was moved within kMemory the share that undid another move; back-off follows from it.
-    [[nodiscard]] double wasted_share() const;
+    // Of what was moved within kMemory the share that undid a move of a moment ago (kToAndFro, or four rests):
+    // that is chance taken for a difference, and back-off follows from it. What was undone later may be a load
+    // that has changed, which nobody should be slow to follow.
+    static constexpr std::chrono::seconds kToAndFro{8};
+    [[nodiscard]] double to_and_fro_share() const;
 
   private:
     struct Key {
@@ -63,6 +66,7 @@ class MoveLog {
         std::uint32_t pages = 1;
         std::uint8_t to = 0;
         bool undid = false;
+        bool fro = false;  // soon
         bool failed = false;
         int error = 0;
     };
@@ -76,7 +80,7 @@ class MoveLog {
     std::unordered_map<Key, Entry, Hash> last_;
     std::deque<Past> past_;
     std::uint64_t lately_ = 0;
-    std::uint64_t wasted_lately_ = 0;
+    std::uint64_t fro_lately_ = 0;
     std::uint64_t moved_ = 0;
     std::uint64_t wasted_ = 0;
     std::chrono::milliseconds rest_{0};

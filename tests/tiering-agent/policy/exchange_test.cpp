@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -121,6 +122,27 @@ TEST(Exchange, WeightsDecideBetweenSpaces) {
     for (const Move& move : plan.promotions) EXPECT_EQ(move.space, 2U);
 }
 
+// Pages of which each alone is not surely warmer: all together they are.
+TEST(Exchange, WeightsCountWhereLoadsAreAlike) {
+    std::mt19937 random(3);
+    HeatMap light;
+    HeatMap heavy;
+    for (int window = 0; window < 100; ++window)
+        for (HeatMap* const map : {&light, &heavy}) {
+            std::vector<PageSeen> seen;
+            for (int i = 0; i < 5'000; ++i)
+                seen.push_back({.tier = i < 2'500 ? kFast : kSlow, .touched = std::uint8_t{random() % 5 == 0}});
+            map->observe(kBase, seen);
+        }
+    std::vector<Space> spaces{{.id = 1, .heat = &light}, {.id = 2, .heat = &heavy, .weight = 3}};
+    const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 10'000}, {});
+    EXPECT_GT(plan.promoted_pages, 2'400U);
+    for (const Move& move : plan.promotions) EXPECT_EQ(move.space, 2U);
+    for (const Move& move : plan.demotions) EXPECT_EQ(move.space, 1U);
+    spaces[1].weight = 1;
+    EXPECT_TRUE(plan_exchange(spaces, {.slow_free = 10'000}, {}).is_empty());
+}
+
 TEST(Exchange, AShareOfTheFasterTierIsALimitBothWays) {
     const HeatMap cold = map_of({{80, kFast, 0}, {20, kSlow, 0}});
     const HeatMap hot = map_of({{20, kFast, 1}, {80, kSlow, 1}});
@@ -155,15 +177,28 @@ TEST(MoveLog, CountsWhatWasUndoneWithinAMinuteAsWasted) {
     const auto start = MoveLog::Time(std::chrono::hours(1));
     log.add(1, 10, 1, kFast, start);
     log.add(1, 11, 1, kFast, start);
-    EXPECT_EQ(log.wasted_share(), 0);
     log.add(1, 10, 1, kSlow, start + std::chrono::seconds(30));
     EXPECT_EQ(log.wasted_pages(), 1U);
-    EXPECT_NEAR(log.wasted_share(), 1 / 3.0, 0.01);
     log.add(1, 11, 1, kSlow, start + std::chrono::seconds(70));
     EXPECT_EQ(log.wasted_pages(), 1U) << "a minute later it is another time";
-    log.expire(start + std::chrono::seconds(200));
-    EXPECT_EQ(log.wasted_share(), 0);
     EXPECT_EQ(log.moved_pages(), 4U);
+}
+
+// What was undone later than that may be a load that has changed.
+TEST(MoveLog, ToAndFroIsWhatWasUndoneAtOnce) {
+    MoveLog log;
+    const auto start = MoveLog::Time(std::chrono::hours(1));
+    for (const std::uint64_t page : {10, 11, 12}) log.add(1, page, 1, kFast, start);
+    EXPECT_EQ(log.to_and_fro_share(), 0);
+    log.add(1, 10, 1, kSlow, start + std::chrono::seconds(5));
+    EXPECT_NEAR(log.to_and_fro_share(), 1 / 4.0, 0.01);
+    log.add(1, 11, 1, kSlow, start + std::chrono::seconds(15));
+    EXPECT_NEAR(log.to_and_fro_share(), 1 / 5.0, 0.01) << "later";
+    log.set_rest(std::chrono::seconds(6), start + std::chrono::seconds(20));
+    log.add(1, 12, 1, kSlow, start + std::chrono::seconds(20));
+    EXPECT_NEAR(log.to_and_fro_share(), 2 / 6.0, 0.01) << "where units rest longer, that is soon";
+    log.expire(start + std::chrono::seconds(200));
+    EXPECT_EQ(log.to_and_fro_share(), 0);
 }
 
 TEST(MoveLog, RemembersNoMoreThanItMay) {

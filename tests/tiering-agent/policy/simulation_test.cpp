@@ -35,6 +35,25 @@ TEST(Simulation, WhatHasSettledMovesNoMore) {
     EXPECT_EQ(simulator.run(120).moved_pages, 0U);
 }
 
+// Each page that goes up has been there not long ago, and has to leave again: that is not to and fro.
+TEST(Simulation, ALoadThatChangesAllTheTimeIsFollowedAllTheTime) {
+    constexpr Simulator::Machine machine{.fast_pages = kPages / 2,
+                                         .copied_per_second = 20'000,
+                                         .look_cost = std::chrono::milliseconds(60)};
+    Simulator simulator(machine, kPages, 1);
+    const std::size_t hot = kPages / 7;
+    for (std::size_t phase = 0; phase < 9; ++phase) {
+        const std::size_t first = phase * 3 % 7 * hot;
+        if (phase % 3 == 1)
+            simulator.set_rates(zipf(kPages, 4, 0.99, kTouches / 2, static_cast<unsigned>(phase)));
+        else
+            simulator.set_rates(hot_set(kPages, first, hot, phase % 3 == 0 ? 0.9 : 1.0, kTouches / 2));
+        const auto score = simulator.run(20);
+        EXPECT_GT(score.hit_over_oracle(), phase % 3 == 1 ? 0.9 : 0.98) << phase;
+        EXPECT_LT(score.regret, 4) << phase;
+    }
+}
+
 TEST(Simulation, PopularKeysOfManySizesAreSortedOut) {
     constexpr std::size_t kFewer = 8'000;
     const Simulator::Machine machine{.fast_pages = kFewer / 3};

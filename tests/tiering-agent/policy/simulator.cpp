@@ -58,7 +58,7 @@ std::uint64_t Simulator::plan_and_move(double seconds) {
                      .reserve = machine_.fast_pages / 50};
     ExchangeOptions options;
     options.most_pages = static_cast<std::uint64_t>(machine_.copied_per_second * seconds);
-    options.certainty *= 1 + 4 * log_.wasted_share();
+    options.certainty *= 1 + 4 * log_.to_and_fro_share();
     constexpr double kProbeEvery = 2;
     if (machine_.spreads && machine_.fast_touches > 0 && now_ >= probed_ + kProbeEvery) {
         probed_ = now_;

@@ -1,0 +1,91 @@
+#include "tiering-agent/policy/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tiering-agent/policy/true_heat.h"
+
+namespace memtide::agent::ranking {
+
+const std::vector<std::size_t>& classes_by_rank(bool coldest_first) {
+    const auto make = [](bool ascending) {
+        std::vector<std::size_t> classes(kClasses);
+        std::iota(classes.begin(), classes.end(), std::size_t{0});
+        std::ranges::stable_sort(classes, {}, [ascending](std::size_t kind) {
+            return ascending ? rank_of(kind) : -rank_of(kind);
+        });
+        return classes;
+    };
+    static const std::vector<std::size_t> kColdestFirst = make(true);
+    static const std::vector<std::size_t> kHottestFirst = make(false);
+    return coldest_first ? kColdestFirst : kHottestFirst;
+}
+
+Ranking::Ranking(const Space& space, const Pair& tiers) : space_(&space), tiers_(tiers) {
+    HintCursor cursor(space.hints);
+    std::uint64_t pinned = 0;
+    TrueHeat::Counts counts{};
+    std::uint64_t units = 0;
+    std::uint64_t windows = 0;
+    space.heat->for_each([&](const HeatMap::Unit& unit) {
+        if (!takes_part(unit)) return;
+        if (!space.hints.empty() && cursor.of(unit.page, unit.pages) == Hint::kPin) pinned += unit.pages;
+        if (!is_known(unit) || unit.heat.is_changing()) return;
+        ++counts[unit.heat.lasting()];
+        ++units;
+        windows += std::min(unit.windows, 2 * PageHeat::kLastingWindows);
+    });
+    pinned_ = std::min(pinned, space.most_hinted);
+    const auto usual = static_cast<unsigned>(units == 0 ? 0 : windows / units);
+    // The extremes of recent shares are those of chance, and nothing corrects them.
+    constexpr double kDoubt = 1.7;
+    const TrueHeat heat(counts, usual);
+    for (unsigned seen = 0; seen < kHeats; ++seen) {
+        lasting_[seen] = warmth_of(heat.mean(seen), heat.variance(seen));
+        recent_[seen] = warmth_of(seen, kDoubt * variance_of_heat(seen, true, usual));
+    }
+}
+
+std::optional<std::size_t> Ranking::Pass::kind_of(const HeatMap::Unit& unit) {
+    const std::size_t huge = unit.pages > 1 ? 1 : 0;
+    const bool is_fast = unit.heat.tier() == ranking_.tiers_.fast;
+    const Hint hint =
+        ranking_.space_->hints.empty() ? Hint::kNone : cursor_.of(unit.page, unit.pages);
+    if (hint == Hint::kCold) return is_fast ? std::optional(kSaidCold + huge) : std::nullopt;
+    if (hint != Hint::kNone) {
+        std::uint64_t& left = hint == Hint::kPin ? pinned_left_ : hot_left_;
+        if (left >= unit.pages) {
+            left -= unit.pages;
+            if (hint == Hint::kPin && is_fast) return std::nullopt;
+            return kSaidHot + huge;
+        }
+    }
+    // The lasting share of what has cooled down is on its way for a while: nobody should be moved up
+    // for it, and of the recent one little is sure.
+    const bool cools = !is_fast && unit.heat.recent() < unit.heat.lasting();
+    const bool is_recent = cools || unit.heat.is_changing();
+    const unsigned heat = cools ? unit.heat.recent() : unit.heat.heat();
+    const Known& known = (is_recent ? ranking_.recent_ : ranking_.lasting_)[heat];
+    variance_ = known.variance;
+    return known.heat + (is_recent ? kChanging : 0) + huge * kHuge;
+}
+
+Ranking::Known Ranking::warmth_of(double heat, double variance) const {
+    // Of the steps in which heat is counted, and of the model.
+    constexpr double kLeastVariance = 1;
+    const double missed = 1 - std::min(heat / PageHeat::kMost, 0.999);
+    const double weighted = (1 - std::pow(missed, space_->weight)) * PageHeat::kMost;
+    const double slope = space_->weight * std::pow(missed, space_->weight - 1);
+    return {static_cast<std::uint8_t>(std::lround(std::clamp(weighted, 0.0, double{PageHeat::kMost}))),
+            std::max(variance * slope * slope, kLeastVariance)};
+}
+
+bool is_surely_warmer(std::size_t warm, std::size_t cold, const Sureness& sureness, double certainty) {
+    if (is_said(warm) || is_said(cold)) return rank_of(warm) > rank_of(cold);
+    const double difference = double(heat_of(warm)) - double(heat_of(cold));
+    return difference > 0 && difference * difference >=
+                                 certainty * certainty * (sureness.variance(warm) + sureness.variance(cold));
+}
+
+}  // namespace memtide::agent::ranking

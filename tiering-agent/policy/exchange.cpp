@@ -147,7 +147,6 @@ class Takes {
     std::uint64_t all_ = 0;
 };
 
-
 // The units of the classes that go, as many pages as were taken of each class.
 std::vector<Move> collect(std::span<const Space> spaces, const Census& census, std::uint8_t tier,
                           const std::vector<std::uint64_t>& allowed, const Takes& takes, const MoveLog* log) {
@@ -288,7 +287,7 @@ class Exchange {
             if (!is_surely_warmer(*hot, *cold, sureness_, options_.certainty)) {
                 // The next one, a little less warm or cold, may be known better.
                 const bool is_hot_known = is_said(*hot) || (!is_said(*cold) && sureness_.variance(*hot) <
-                                                                                  sureness_.variance(*cold));
+                                                                                   sureness_.variance(*cold));
                 ++(is_hot_known ? coldest_ : hottest_);
                 continue;
             }
@@ -350,7 +349,9 @@ Part plan_part(std::span<const Space> spaces, const Pair& tiers, const ExchangeO
                const MoveLog* log) {
     const Census census = take_census(spaces, tiers, log);
     Part part{.plan = {}, .touches_fast = census.touches_fast, .touches_slow = census.touches_slow};
-    part.plan.is_even = census.evenness.is_even();
+    // What is alike for its processes is not for whoever gave them weights.
+    const auto weighs_otherwise = [&](const Space& space) { return space.weight != spaces.front().weight; };
+    part.plan.is_even = census.evenness.is_even() && std::ranges::none_of(spaces, weighs_otherwise);
     Exchange decided(census, tiers, options);
     decided.make_reserve();
     // Where nothing tells pages apart yet, the ones to have first would be any. Where nothing ever will, a

@@ -9,7 +9,8 @@ void MoveLog::add(std::uint64_t space, std::uint64_t page, std::uint32_t pages, 
     const Key key{space, page};
     const auto before = last_.find(key);
     const bool undid = before != last_.end() && !before->second.failed && before->second.to != to;
-    const bool fro = undid && now < before->second.at + std::max<std::chrono::milliseconds>(kToAndFro, 4 * rest_);
+    const bool fro =
+        undid && now < before->second.at + std::max<std::chrono::milliseconds>(kToAndFro, 4 * rest_);
     const Entry entry{.at = now, .pages = pages, .to = to, .undid = undid, .fro = fro};
     remember(key, entry);
     lately_ += pages;

@@ -44,10 +44,10 @@ class MoveLog {
 
     [[nodiscard]] std::uint64_t moved_pages() const { return moved_; }    // ever
     [[nodiscard]] std::uint64_t wasted_pages() const { return wasted_; }  // ever
-    // Of what was moved within kMemory the share that undid a move of a moment ago (kToAndFro, or four rests):
-    // that is chance taken for a difference, and back-off follows from it. What was undone later may be a load
-    // that has changed, which nobody should be slow to follow.
-    static constexpr std::chrono::seconds kToAndFro{8};
+    // Of what was moved within kMemory the share that undid a move of a moment ago (kToAndFro, or four
+    // rests): that is chance taken for a difference, and back-off follows from it. What was undone later may
+    // be a load that has changed, which nobody should be slow to follow.
+    static constexpr std::chrono::seconds kToAndFro{12};
     [[nodiscard]] double to_and_fro_share() const;
 
   private:

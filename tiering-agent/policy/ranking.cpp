@@ -50,8 +50,7 @@ Ranking::Ranking(const Space& space, const Pair& tiers) : space_(&space), tiers_
 std::optional<std::size_t> Ranking::Pass::kind_of(const HeatMap::Unit& unit) {
     const std::size_t huge = unit.pages > 1 ? 1 : 0;
     const bool is_fast = unit.heat.tier() == ranking_.tiers_.fast;
-    const Hint hint =
-        ranking_.space_->hints.empty() ? Hint::kNone : cursor_.of(unit.page, unit.pages);
+    const Hint hint = ranking_.space_->hints.empty() ? Hint::kNone : cursor_.of(unit.page, unit.pages);
     if (hint == Hint::kCold) return is_fast ? std::optional(kSaidCold + huge) : std::nullopt;
     if (hint != Hint::kNone) {
         std::uint64_t& left = hint == Hint::kPin ? pinned_left_ : hot_left_;

@@ -41,12 +41,14 @@ struct Seen {
     Atoms likely{};
 };
 
-double product(const Atoms& a, const Atoms& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+double product(const Atoms& a, const Atoms& b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
 
 // How many units have each share, as a part of all: the steps of EM (Dempster, Laird and Rubin, 1977), of
 // which a few units do not justify many.
 Atoms estimate(const std::vector<Seen>& seen) {
-    constexpr double kUnitsOfAStep = 256;
+    constexpr double kUnitsOfAStep = 64;
     constexpr double kFewest = 4;
     constexpr double kMost = 60;
     Atoms weights{};

@@ -7,8 +7,8 @@
 
 namespace memtide::agent {
 
-// What is behind the lasting shares of many units: each was seen in some dozens of windows, so that units that
-// are touched alike look spread out, the warmest of them too warm and the coldest too cold. How the true
+// What is behind the lasting shares of many units: each was seen in some dozens of windows, so that units
+// that are touched alike look spread out, the warmest of them too warm and the coldest too cold. How the true
 // shares of all of them are distributed is estimated by maximum likelihood (N. Laird, Nonparametric Maximum
 // Likelihood Estimation of a Mixing Distribution, JASA 73, 1978); that and what was seen of a unit tell what
 // its own share is (empirical Bayes: H. Robbins, 1956).

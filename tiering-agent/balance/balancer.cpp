@@ -203,6 +203,7 @@ void Balancer::look_around(Time now) {
         probe();
     }
     std::vector<Restraint::Target> targets;
+    targets.reserve(status_.targets.size());
     // Nobody else writes to the status.
     for (const auto& target : status_.targets)
         targets.push_back({target.cgroups.empty() ? std::string() : target.cgroups.front(),

@@ -50,6 +50,7 @@ std::vector<std::vector<std::string>> Balancer::cgroups_of_targets() const {
     std::vector<std::vector<std::string>> answer;
     for (const auto& of_target : sizes) {
         std::vector<std::pair<std::uint64_t, std::string>> largest;
+        largest.reserve(of_target.size());
         for (const auto& [cgroup, size] : of_target) largest.emplace_back(size, cgroup);
         std::ranges::sort(largest, std::ranges::greater{});
         if (largest.size() > BalanceStatus::OfTarget::kMostCgroups)
@@ -69,6 +70,7 @@ void Balancer::refresh_tiers() {
     // Also the memory of a node that stays comes and goes.
     const auto shape = [](const Tiers& of) {
         std::vector<std::pair<std::vector<int>, Bytes>> nodes;
+        nodes.reserve(of.tiers.size());
         for (const Tier& tier : of.tiers) nodes.emplace_back(tier.nodes, tier.capacity);
         return nodes;
     };

@@ -226,7 +226,7 @@ class Exchange {
             const auto units = static_cast<std::uint64_t>(std::max(-touches_left_ / touches_of(kind), 0.0));
             const std::uint64_t pages = demotable(kind, units * unit_of(kind));
             down.take(kind, pages);
-            touches_left_ += double(pages / unit_of(kind)) * touches_of(kind);
+            touches_left_ += touches_of(kind, pages);
         }
     }
 
@@ -298,8 +298,7 @@ class Exchange {
             room_ += pages;
             const std::uint64_t promoted = promote(*hot);
             if (promoted == 0 && pages == 0) return std::nullopt;
-            return Won{.gain = double(promoted / unit_of(*hot)) * touches_of(*hot) -
-                               double(pages / unit_of(*cold)) * touches_of(*cold),
+            return Won{.gain = touches_of(*hot, promoted) - touches_of(*cold, pages),
                        .is_said = is_said(*hot) || is_said(*cold)};
         }
     }
@@ -315,13 +314,17 @@ class Exchange {
         const std::uint64_t pages =
             down_to(std::min({room_, up.left(kind), budget(), bearable(kind)}), unit_of(kind));
         up.take(kind, pages);
-        touches_left_ -= double(pages / unit_of(kind)) * touches_of(kind);
+        touches_left_ -= touches_of(kind, pages);
         room_ -= pages;
         return pages;
     }
 
     // Of a unit of that class.
     [[nodiscard]] static double touches_of(std::size_t kind) { return touches_of_heat(heat_of(kind)); }
+    [[nodiscard]] static double touches_of(std::size_t kind, std::uint64_t pages) {
+        const std::uint64_t units = pages / unit_of(kind);
+        return double(units) * touches_of(kind);
+    }
     // Pages of a class that the faster tier can take without being overloaded.
     [[nodiscard]] std::uint64_t bearable(std::size_t kind) const {
         if (options_.most_fast >= 1 || is_said(kind)) return UINT64_MAX;

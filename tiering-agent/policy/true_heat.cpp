@@ -55,7 +55,8 @@ Atoms estimate(const std::vector<Seen>& seen) {
     weights.fill(1.0 / kAtoms);
     double all = 0;
     for (const Seen& one : seen) all += one.units;
-    for (auto left = std::clamp(all / kUnitsOfAStep, kFewest, kMost); left >= 1; --left) {
+    const auto steps = static_cast<unsigned>(std::clamp(all / kUnitsOfAStep, kFewest, kMost));
+    for (unsigned step = 0; step < steps; ++step) {
         Atoms next{};
         for (const Seen& one : seen) {
             const double part = one.units / (all * product(weights, one.likely));

@@ -49,7 +49,10 @@ class RwpTracker final : public Tracker {
     Result<> refresh() override { return pages_.refresh(); }
 
     Result<> begin(int pid, const WindowWish& wish) override {
-        if (consents_.rests(pid)) return fail(ErrorCode::kUnavailable, "it has not consented");
+        if (consents_.rests(pid))
+            return files_.exists(fmt::format("proc/{}", pid))
+                       ? fail(ErrorCode::kUnavailable, "it has not consented")
+                       : fail(ErrorCode::kNotFound, "it has ended");
         const auto maps = files_.read(fmt::format("proc/{}/maps", pid));
         if (!maps) return std::unexpected(maps.error());
         const std::vector<Vma> vmas = parse_maps(*maps);

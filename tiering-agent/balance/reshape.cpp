@@ -9,25 +9,27 @@ namespace memtide::agent {
 
 using std::chrono::steady_clock;
 
-// Space and page. None as long as the faster tier has room for whatever is warm.
-std::vector<std::pair<std::uint64_t, std::uint64_t>> Balancer::pages_to_split(const Prepared& prepared,
-                                                                              std::uint8_t fast,
-                                                                              Time now) const {
+// None as long as the faster tier has room for whatever is warm.
+Balancer::Splits Balancer::pages_to_split(const Prepared& prepared, std::uint8_t fast, Time now) const {
     constexpr std::size_t kMostAtOnce = 64;
     const std::vector<Space> taking_part = spaces(fast);
     const std::uint64_t warm = warm_slow_pages(taking_part, prepared.pair, prepared.options);
     const std::uint64_t room =
         prepared.pair.fast_free - std::min(prepared.pair.fast_free, prepared.pair.reserve);
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> pages;
-    if (warm < kPagesPerHuge || warm <= room) return pages;
-    for (const Space& space : taking_part)
-        for (const std::uint64_t page : watches_.at(space.id).huge_pages().to_split(
-                 *space.heat, prepared.pair, prepared.options, kMostAtOnce - pages.size(), now))
-            pages.emplace_back(space.id, page);
-    return pages;
+    Splits splits;
+    if (warm < kPagesPerHuge || warm <= room) return splits;
+    for (const Space& space : taking_part) {
+        const HugePages& huge_pages = watches_.at(space.id).huge_pages();
+        splits.undecided += huge_pages.undecided();
+        for (const std::uint64_t page : huge_pages.to_split(*space.heat, prepared.pair, prepared.options,
+                                                            kMostAtOnce - splits.pages.size(), now))
+            splits.pages.emplace_back(space.id, page);
+    }
+    return splits;
 }
 
-// Answers how many pages were made of huge ones: now it has to be seen which of them are warm.
+// Answers how many pages were made of huge ones, since now it has to be seen which of them are warm, and how
+// many are in huge ones that a few windows more will tell of.
 std::uint64_t Balancer::reshape(std::uint8_t fast, const std::stop_token& stop) {
     constexpr std::size_t kMostJoined = 8;  // each is copied
     const auto wants = [](const TieringTarget& target) { return target.huge_pages == HugePageRule::kSplit; };
@@ -42,7 +44,8 @@ std::uint64_t Balancer::reshape(std::uint8_t fast, const std::stop_token& stop) 
     };
     std::uint64_t split = 0;
     std::uint64_t joined = 0;
-    for (const auto& [space, page] : pages_to_split(*prepared, fast, now))
+    const Splits splits = pages_to_split(*prepared, fast, now);
+    for (const auto& [space, page] : splits.pages)
         if (Watch& watch = watches_.at(space);
             may_go_on() && mode_of(watch.target()) == TieringMode::kMove && shape(watch, page, true, now))
             ++split;
@@ -54,7 +57,7 @@ std::uint64_t Balancer::reshape(std::uint8_t fast, const std::stop_token& stop) 
     }
     moving_ += processor_time() - before;
     if (split + joined > 0) log::info("huge pages", {{"split", split}, {"made_whole", joined}});
-    return split * kPagesPerHuge;
+    return (split + splits.undecided) * kPagesPerHuge;
 }
 
 // Whether it was done.

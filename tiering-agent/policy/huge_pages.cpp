@@ -26,6 +26,7 @@ bool is_surely_skewed(unsigned touches, unsigned different_parts, unsigned most_
 }
 
 void HugePages::note_touched(std::span<const std::uint64_t> pages) {
+    undecided_ = 0;
     for (const std::uint64_t page : pages) {
         Sketch& sketch = sketches_[page / kPagesPerHuge];
         if (sketch.samples == kMostTouches) {
@@ -34,9 +35,12 @@ void HugePages::note_touched(std::span<const std::uint64_t> pages) {
         }
         sketch.parts.set(page % kPagesPerHuge);
         ++sketch.samples;
-        if (is_verdict_due(sketch.samples))
+        if (is_verdict_due(sketch.samples)) {
             sketch.is_skewed =
                 is_surely_skewed(sketch.samples, static_cast<unsigned>(sketch.parts.count()), kMostParts);
+            sketch.is_judged = true;
+        }
+        if (!sketch.is_judged) ++undecided_;
     }
 }
 

@@ -35,6 +35,9 @@ class HugePages {
     [[nodiscard]] std::vector<std::uint64_t> to_split(const HeatMap& heat, const Pair& tiers,
                                                       const ExchangeOptions& options, std::size_t most,
                                                       Time now) const;
+    // Huge pages that the last window saw touched, and of which too few touches are known yet: a few windows
+    // more tell whether they are worth splitting.
+    [[nodiscard]] std::size_t undecided() const { return undecided_; }
     [[nodiscard]] std::vector<std::uint64_t> to_join(const HeatMap& heat, const ExchangeOptions& options,
                                                      std::size_t most, Time now) const;
     // It was tried.
@@ -50,6 +53,7 @@ class HugePages {
         std::bitset<kPagesPerHuge> parts;  // touched
         std::uint16_t samples = 0;
         bool is_skewed = false;  // as of the last verdict
+        bool is_judged = false;
     };
     [[nodiscard]] bool is_left_alone(std::uint64_t group, Time now) const;
 
@@ -57,6 +61,7 @@ class HugePages {
     std::map<std::uint64_t, Sketch> sketches_;
     std::map<std::uint64_t, Time> split_;       // since when
     std::map<std::uint64_t, Time> left_alone_;  // until when
+    std::size_t undecided_ = 0;
 };
 
 // Whether so many touches at random that fell on so few different parts surely (three standard deviations)

@@ -104,6 +104,17 @@ TEST_F(HugePagesOf, HotForAFewPartsAreSplitTheSlowOnesFirst) {
     EXPECT_THAT(to_split(1), ElementsAre(first_of(1)));
 }
 
+TEST_F(HugePagesOf, AFewMoreWindowsAreWantedUntilTheyAreJudged) {
+    EXPECT_EQ(huge_.undecided(), 0U);
+    const std::array both{first_of(0), first_of(1)};
+    for (int i = 0; i < 15; ++i) huge_.note_touched(both);
+    EXPECT_EQ(huge_.undecided(), 2U);
+    touch(1, kPagesPerHuge, 1);
+    EXPECT_EQ(huge_.undecided(), 0U) << "the other was not touched, and is not waited for";
+    huge_.note_touched(both);
+    EXPECT_EQ(huge_.undecided(), 0U);
+}
+
 TEST_F(HugePagesOf, AVerdictFollowsTheLoad) {
     for (int i = 0; i < 20; ++i) see_whole(0, 0, true);
     touch(0, 2, 64);

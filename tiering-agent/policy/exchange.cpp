@@ -110,7 +110,7 @@ Census take_census(std::span<const Space> spaces, const Pair& tiers, const MoveL
             }
             if (!kind || !may_move(unit, *kind, space, log)) return;
             (is_fast ? fast : slow)[*kind] += unit.pages;
-            if (!is_said(*kind)) census.sureness.add(*kind, pass.variance());
+            if (!is_said(*kind)) census.sureness.add(*kind, pass.variances());
         });
         census.may_fall.push_back(rest_of(fast_pages, space.least_fast));
         census.may_rise.push_back(space.most_fast ? rest_of(*space.most_fast, fast_pages) : UINT64_MAX);
@@ -286,8 +286,8 @@ class Exchange {
             if (only_said && !is_said(*hot) && !is_said(*cold)) return std::nullopt;
             if (!is_surely_warmer(*hot, *cold, sureness_, options_.certainty)) {
                 // The next one, a little less warm or cold, may be known better.
-                const bool is_hot_known = is_said(*hot) || (!is_said(*cold) && sureness_.variance(*hot) <
-                                                                                   sureness_.variance(*cold));
+                const bool is_hot_known = is_said(*hot) || (!is_said(*cold) && sureness_.of(*hot).known <
+                                                                                   sureness_.of(*cold).known);
                 ++(is_hot_known ? coldest_ : hottest_);
                 continue;
             }

@@ -31,19 +31,21 @@ Ranking::Ranking(const Space& space, const Pair& tiers) : space_(&space), tiers_
     space.heat->for_each([&](const HeatMap::Unit& unit) {
         if (!takes_part(unit)) return;
         if (!space.hints.empty() && cursor.of(unit.page, unit.pages) == Hint::kPin) pinned += unit.pages;
-        if (!is_known(unit) || unit.heat.is_changing()) return;
-        ++counts[unit.heat.lasting()];
+        if (!is_known(unit)) return;
         ++units;
         windows += std::min(unit.windows, 2 * PageHeat::kLastingWindows);
+        if (unit.pages > 1 || unit.heat.is_changing()) return;
+        ++counts[unit.heat.lasting()];
     });
     pinned_ = std::min(pinned, space.most_hinted);
     const auto usual = static_cast<unsigned>(units == 0 ? 0 : windows / units);
-    // The extremes of recent shares are those of chance, and nothing corrects them.
-    constexpr double kDoubt = 1.7;
     const TrueHeat heat(counts, usual);
     for (unsigned seen = 0; seen < kHeats; ++seen) {
-        lasting_[seen] = warmth_of(heat.mean(seen), heat.variance(seen));
-        recent_[seen] = warmth_of(seen, kDoubt * variance_of_heat(seen, true, usual));
+        const double lasting = variance_of_heat(seen, false, usual);
+        lasting_[seen] = warmth_of(heat.mean(seen), {heat.variance(seen), lasting});
+        huge_[seen] = warmth_of(seen, {lasting, lasting});
+        const double recent = variance_of_heat(seen, true, usual);
+        recent_[seen] = warmth_of(seen, {recent, recent});
     }
 }
 
@@ -65,26 +67,36 @@ std::optional<std::size_t> Ranking::Pass::kind_of(const HeatMap::Unit& unit) {
     const bool cools = !is_fast && unit.heat.recent() < unit.heat.lasting();
     const bool is_recent = cools || unit.heat.is_changing();
     const unsigned heat = cools ? unit.heat.recent() : unit.heat.heat();
-    const Known& known = (is_recent ? ranking_.recent_ : ranking_.lasting_)[heat];
-    variance_ = known.variance;
+    const auto& table = is_recent ? ranking_.recent_ : huge > 0 ? ranking_.huge_ : ranking_.lasting_;
+    const Known& known = table[heat];
+    variances_ = known.variances;
     return known.heat + (is_recent ? kChanging : 0) + huge * kHuge;
 }
 
-Ranking::Known Ranking::warmth_of(double heat, double variance) const {
+Ranking::Known Ranking::warmth_of(double heat, Variances variances) const {
     // Of the steps in which heat is counted, and of the model.
     constexpr double kLeastVariance = 1;
     const double missed = 1 - std::min(heat / PageHeat::kMost, 0.999);
     const double weighted = (1 - std::pow(missed, space_->weight)) * PageHeat::kMost;
     const double slope = space_->weight * std::pow(missed, space_->weight - 1);
     return {static_cast<std::uint8_t>(std::lround(std::clamp(weighted, 0.0, double{PageHeat::kMost}))),
-            std::max(variance * slope * slope, kLeastVariance)};
+            {.known = std::max(variances.known * slope * slope, kLeastVariance),
+             .seen = std::max(variances.seen * slope * slope, kLeastVariance)}};
 }
 
 bool is_surely_warmer(std::size_t warm, std::size_t cold, const Sureness& sureness, double certainty) {
     if (is_said(warm) || is_said(cold)) return rank_of(warm) > rank_of(cold);
+    // The extremes of recent shares are those of chance, and nothing corrects them. Neither does it those of
+    // huge pages, which are few, and whose windows depend on each other where the first touches count. Then
+    // nothing counts but what was seen, and it has to be surer.
+    constexpr double kDoubt = 4.5 / 3.5;
+    const Variances of_warm = sureness.of(warm);
+    const Variances of_cold = sureness.of(cold);
+    const double variance = is_corrected(warm) && is_corrected(cold)
+                                ? of_warm.known + of_cold.known
+                                : kDoubt * kDoubt * (of_warm.seen + of_cold.seen);
     const double difference = double(heat_of(warm)) - double(heat_of(cold));
-    return difference > 0 && difference * difference >=
-                                 certainty * certainty * (sureness.variance(warm) + sureness.variance(cold));
+    return difference > 0 && difference * difference >= certainty * certainty * variance;
 }
 
 }  // namespace memtide::agent::ranking

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,8 @@ constexpr std::uint64_t unit_of(std::size_t kind) {
     const bool is_huge = is_said(kind) ? (kind - kSeen) % 2 == 1 : (kind & kHuge) != 0;
     return is_huge ? kPagesPerHuge : 1;
 }
+// Whether what is known of all others corrects its heat.
+constexpr bool is_corrected(std::size_t kind) { return kind < kHeats; }
 // What is said to be cold is below all that was seen, what is said to be hot above.
 constexpr int rank_of(unsigned heat, bool is_said) {
     if (!is_said) return static_cast<int>(heat);
@@ -46,6 +49,12 @@ const std::vector<std::size_t>& classes_by_rank(bool coldest_first);
 
 // Seen in windows enough to be judged.
 inline bool is_known(const HeatMap::Unit& unit) { return unit.windows >= kLeastWindows; }
+
+// Of the heat of a unit, of which all others are known, too; and from what was seen of it alone.
+struct Variances {
+    double known = 0;
+    double seen = 0;
+};
 
 // How the units of one space are ranked.
 class Ranking {
@@ -68,42 +77,45 @@ class Ranking {
         // Nothing: its process wants it where it is.
         [[nodiscard]] std::optional<std::size_t> kind_of(const HeatMap::Unit& unit);
         // Of the heat of the unit asked for last.
-        [[nodiscard]] double variance() const { return variance_; }
+        [[nodiscard]] Variances variances() const { return variances_; }
 
       private:
         const Ranking& ranking_;
         HintCursor cursor_;
         std::uint64_t pinned_left_;
         std::uint64_t hot_left_;
-        double variance_ = 0;
+        Variances variances_;
     };
 
   private:
     struct Known {
         std::uint8_t heat = 0;
-        double variance = 0;
+        Variances variances;
     };
     // A touch counts `weight` times: what share of windows would be hit if there were so many of them.
-    [[nodiscard]] Known warmth_of(double heat, double variance) const;
+    [[nodiscard]] Known warmth_of(double heat, Variances variances) const;
 
     const Space* space_;
     Pair tiers_;
-    std::array<Known, kHeats> lasting_{};
+    std::array<Known, kHeats> lasting_{};  // of small pages
+    std::array<Known, kHeats> huge_{};
     std::array<Known, kHeats> recent_{};
     std::uint64_t pinned_ = 0;  // pages whose pin counts
 };
 
 // How well the heat of the units of a class is known, on the average.
 struct Sureness {
-    std::array<double, kSeen> variances{};  // sums
+    std::array<Variances, kSeen> sums{};
     std::array<std::uint64_t, kSeen> units{};
 
-    void add(std::size_t kind, double variance) {
-        variances[kind] += variance;
+    void add(std::size_t kind, Variances of) {
+        sums[kind].known += of.known;
+        sums[kind].seen += of.seen;
         ++units[kind];
     }
-    [[nodiscard]] double variance(std::size_t kind) const {
-        return units[kind] == 0 ? 0 : variances[kind] / double(units[kind]);
+    [[nodiscard]] Variances of(std::size_t kind) const {
+        const auto count = double(std::max<std::uint64_t>(units[kind], 1));
+        return {.known = sums[kind].known / count, .seen = sums[kind].seen / count};
     }
 };
 

@@ -46,10 +46,10 @@ double product(const Atoms& a, const Atoms& b) {
 }
 
 // How many units have each share, as a part of all: the steps of EM (Dempster, Laird and Rubin, 1977), of
-// which a few units do not justify many.
+// which a few units do not need as many.
 Atoms estimate(const std::vector<Seen>& seen) {
     constexpr double kUnitsOfAStep = 64;
-    constexpr double kFewest = 4;
+    constexpr double kFewest = 30;
     constexpr double kMost = 60;
     Atoms weights{};
     weights.fill(1.0 / kAtoms);

@@ -212,8 +212,8 @@ http::Response AgentApi::generations(bool begin) {
                 rows.push_back({{"cgroup", cgroup.cgroup},
                                 {"node", node.node},
                                 {"age_ms", one.age.count()},
-                                {"anonymous", one.anonymous_pages << kPageShift},
-                                {"file", one.file_pages << kPageShift}});
+                                {"anonymous", size_of_pages(one.anonymous_pages).value},
+                                {"file", size_of_pages(one.file_pages).value}});
     return answer_of({{"generations", std::move(rows)}});
 }
 

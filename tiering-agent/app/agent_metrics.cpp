@@ -6,7 +6,7 @@
 namespace memtide::agent {
 namespace {
 
-double bytes(std::uint64_t pages) { return static_cast<double>(pages << kPageShift); }
+double bytes(std::uint64_t pages) { return static_cast<double>(size_of_pages(pages).value); }
 
 void set_far_metrics(metrics::Registry& registry, const BalanceStatus& status) {
     const FarStatus& far = status.far;
@@ -78,12 +78,13 @@ void set_metrics(metrics::Registry& registry, const BalanceStatus& status) {
                 .gauge("memtide_target_hinted_bytes", "Memory of which processes of a target say so",
                        {{"target", target.name}, {"hint", hint}})
                 .set(bytes(hinted));
-    }
-    for (const auto& target : status.targets) {
-        const metrics::Labels labels{{"target", target.name}};
-        registry.counted("memtide_target_split_huge_pages_total", "Huge pages that were split", labels)
+        registry
+            .counted("memtide_target_split_huge_pages_total", "Huge pages that were split",
+                     {{"target", target.name}})
             .set(double(target.split_huge));
-        registry.counted("memtide_target_joined_huge_pages_total", "Of these, made whole again", labels)
+        registry
+            .counted("memtide_target_joined_huge_pages_total", "Of these, made whole again",
+                     {{"target", target.name}})
             .set(double(target.joined_huge));
     }
     registry.counted("memtide_tiering_wasted_bytes_total", "Moves that undid another within a minute")

@@ -283,9 +283,9 @@ std::vector<Space> Balancer::spaces(std::uint8_t fast) const {
 std::uint64_t Balancer::exchange_all(const std::stop_token& stop) {
     look_around(steady_clock::now());
     std::uint64_t moved = 0;
-    for (std::size_t fast = 0; fast + 1 < tiers_.tiers.size() && fast + 1 < PageHeat::kTiers; ++fast)
-        moved +=
-            exchange(static_cast<std::uint8_t>(fast), stop) + reshape(static_cast<std::uint8_t>(fast), stop);
+    for (std::uint8_t fast = 0; fast + 1U < tiers_.tiers.size() && fast + 1U < PageHeat::kTiers; ++fast)
+        moved += exchange(fast, stop) + split_huge_pages(fast, stop);
+    if (tiers_.tiers.size() > 1) join_huge_pages(stop);
     return moved;
 }
 

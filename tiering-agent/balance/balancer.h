@@ -148,12 +148,14 @@ class Balancer {
     [[nodiscard]] std::vector<std::vector<std::string>> cgroups_of_targets() const;
     void drop(std::uint64_t space, const Error& why);
     // --- reshape.cpp ---
-    std::uint64_t reshape(std::uint8_t fast, const std::stop_token& stop);
+    [[nodiscard]] bool may_shape(const std::stop_token& stop) const;
+    std::uint64_t split_huge_pages(std::uint8_t fast, const std::stop_token& stop);
+    void join_huge_pages(const std::stop_token& stop);
     struct Splits {
         std::vector<std::pair<std::uint64_t, std::uint64_t>> pages;  // space and page
         std::uint64_t undecided = 0;  // huge pages that a few windows more may show to be worth it
     };
-    [[nodiscard]] Splits pages_to_split(const Prepared& prepared, std::uint8_t fast, Time now) const;
+    Splits pages_to_split(std::uint8_t fast, Time now);
     bool shape(Watch& watch, std::uint64_t page, bool split, Time now);
     // --- balancer.cpp ---
     void for_each_due(const std::function<Result<>(Watch&)>& visit);

@@ -1,5 +1,6 @@
 // Inspector::explain(): why a page is where it is.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -16,6 +17,10 @@ constexpr double kPercent = 100.0 / PageHeat::kMost;
 bool has_page(const std::vector<Move>& moves, std::uint64_t space, std::uint64_t page) {
     return std::ranges::any_of(moves,
                                [&](const Move& move) { return move.space == space && move.page == page; });
+}
+
+unsigned weighted(unsigned heat, double weight) {
+    return static_cast<unsigned>(std::lround(weighted_heat(heat, weight)));
 }
 
 }  // namespace
@@ -110,13 +115,12 @@ void Inspector::explain_place(Explanation& answer) const {
 }
 
 Explanation::Rank Inspector::rank_of(const Watch& watch, const HeatMap::Unit& unit, std::uint8_t fast) const {
-    const unsigned own = weighted_heat(unit.heat.heat(), targets()[watch.target()].weight / 100.0);
+    const unsigned own = weighted(unit.heat.heat(), targets()[watch.target()].weight / 100.0);
     Explanation::Rank rank{.fast = balancer_.tiers_.tiers[fast].name,
                            .slow = balancer_.tiers_.tiers[fast + 1U].name};
     for (const Space& space : balancer_.spaces(fast)) {
         std::array<unsigned, PageHeat::kMost + 1> heats{};
-        for (unsigned heat = 0; heat <= PageHeat::kMost; ++heat)
-            heats[heat] = weighted_heat(heat, space.weight);
+        for (unsigned heat = 0; heat <= PageHeat::kMost; ++heat) heats[heat] = weighted(heat, space.weight);
         space.heat->for_each([&](const HeatMap::Unit& other) {
             const bool is_fast = other.heat.tier() == fast;
             if (!is_fast && other.heat.tier() != fast + 1) return;
@@ -187,14 +191,14 @@ void Inspector::explain_heat(Explanation& answer, const Watch& watch) const {
         return;
     }
     const auto share = [](unsigned heat) { return heat / double{PageHeat::kMost}; };
-    answer.heat = Explanation::Heat{
-        .is_huge = unit.pages > 1,
-        .windows = unit.windows,
-        .lasting = share(unit.heat.lasting()),
-        .recent = share(unit.heat.recent()),
-        .is_changing = unit.heat.is_changing(),
-        .untouched = Watch::kTick * unit.untouched,
-        .weighted = weighted_heat(unit.heat.heat(), targets()[watch.target()].weight / 100.0)};
+    answer.heat =
+        Explanation::Heat{.is_huge = unit.pages > 1,
+                          .windows = unit.windows,
+                          .lasting = share(unit.heat.lasting()),
+                          .recent = share(unit.heat.recent()),
+                          .is_changing = unit.heat.is_changing(),
+                          .untouched = Watch::kTick * unit.untouched,
+                          .weighted = weighted(unit.heat.heat(), targets()[watch.target()].weight / 100.0)};
     if (const auto last = balancer_.log_.last(watch.space(), unit.page)) {
         const auto ago = std::chrono::steady_clock::now() - last->at;
         Explanation::LastMove move{.ago = std::chrono::duration_cast<std::chrono::seconds>(ago),

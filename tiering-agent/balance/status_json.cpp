@@ -7,7 +7,7 @@
 namespace memtide::agent {
 namespace {
 
-std::uint64_t bytes(std::uint64_t pages) { return pages << kPageShift; }
+std::uint64_t bytes(std::uint64_t pages) { return size_of_pages(pages).value; }
 
 double seconds(std::chrono::microseconds time) { return std::chrono::duration<double>(time).count(); }
 

@@ -254,6 +254,7 @@ class Exchange {
         }
     }
 
+    // What is surely warmer for what is colder; nothing, where too little comes of it.
     void exchange(bool only_said) {
         const Takes down_before = down;
         const Takes up_before = up;
@@ -392,10 +393,9 @@ void append(std::vector<Move>& to, const std::vector<Move>& more) {
 }  // namespace
 }  // namespace ranking
 
-unsigned weighted_heat(unsigned heat, double weight) {
-    if (heat == 0) return 0;
-    const double touched = 1 - std::exp(-touches_of_heat(heat) * weight);
-    return static_cast<unsigned>(std::lround(touched * PageHeat::kMost));
+double weighted_heat(double heat, double weight) {
+    const double missed = 1 - std::min(heat / PageHeat::kMost, kHighestShare);
+    return (1 - std::pow(missed, weight)) * PageHeat::kMost;
 }
 
 std::uint64_t pages_of(std::span<const Move> moves) {

@@ -51,7 +51,8 @@ struct ExchangeOptions {
 inline constexpr unsigned kLeastWindows = 3;
 
 // How warm a unit is among those of other spaces: its heat if it were touched `weight` times as often.
-unsigned weighted_heat(unsigned heat, double weight);
+double weighted_heat(double heat, double weight);
+
 struct Move {
     std::uint64_t space = 0;
     std::uint64_t page = 0;

@@ -78,10 +78,9 @@ double variance_of_heat(unsigned heat, bool changing, unsigned windows) {
 
 double touches_of_heat(unsigned heat) {
     static const auto touches = [] {
-        constexpr double kHalfAStep = 0.5 / PageHeat::kMost;
         std::array<double, PageHeat::kMost + 1> table{};
         for (unsigned each = 0; each <= PageHeat::kMost; ++each)
-            table[each] = -std::log1p(-std::min(each / double{PageHeat::kMost}, 1 - kHalfAStep));
+            table[each] = -std::log1p(-std::min(each / double{PageHeat::kMost}, kHighestShare));
         return table;
     }();
     return touches[std::min(heat, PageHeat::kMost)];

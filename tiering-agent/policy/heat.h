@@ -45,6 +45,9 @@ static_assert(sizeof(PageHeat) == 2);
 // units of 1 / kMost, never quite 0 or 1, since a few windows do not prove that.
 double variance_of_heat(unsigned heat, bool changing, unsigned windows);
 
+// A share that windows have shown is never quite 1: half a step of PageHeat's below.
+inline constexpr double kHighestShare = 1 - 0.5 / PageHeat::kMost;
+
 // Touches per window (Poisson) of a unit that is touched in this share of them.
 double touches_of_heat(unsigned heat);
 

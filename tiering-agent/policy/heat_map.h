@@ -60,19 +60,13 @@ class HeatMap {
     // Units that are in some tier, by ascending address.
     template <typename Visit>
     void for_each(Visit visit) const {
-        for (const auto& [number, group] : groups_) {
-            const std::uint64_t first = number * kPagesPerHuge;
-            if (!group.pages) {
-                if (group.whole.tier() != PageHeat::kNowhere)
-                    visit(Unit{first, kPagesPerHuge, group.windows, group.whole,
-                               untouched_since(group.touched_at)});
-                continue;
-            }
-            for (unsigned i = 0; i < kPagesPerHuge; ++i)
-                if (const PageHeat heat = group.pages->heat[i]; heat.tier() != PageHeat::kNowhere)
-                    visit(
-                        Unit{first + i, 1, group.windows, heat, untouched_since(group.pages->touched_at[i])});
-        }
+        for (const auto& [number, group] : groups_) visit_units(number, group, visit);
+    }
+    // Likewise, those of the aligned group of kPagesPerHuge that the page is in.
+    template <typename Visit>
+    void for_each_around(std::uint64_t page, Visit visit) const {
+        const auto group = groups_.find(page / kPagesPerHuge);
+        if (group != groups_.end()) visit_units(group->first, group->second, visit);
     }
     [[nodiscard]] Unit at(std::uint64_t page) const;  // kNowhere when nothing is known of it
 
@@ -91,6 +85,19 @@ class HeatMap {
         Tick touched_at = 0;
         std::unique_ptr<Pages> pages;
     };
+    template <typename Visit>
+    void visit_units(std::uint64_t number, const Group& group, Visit& visit) const {
+        const std::uint64_t first = number * kPagesPerHuge;
+        if (!group.pages) {
+            if (group.whole.tier() != PageHeat::kNowhere)
+                visit(Unit{first, kPagesPerHuge, group.windows, group.whole,
+                           untouched_since(group.touched_at)});
+            return;
+        }
+        for (unsigned i = 0; i < kPagesPerHuge; ++i)
+            if (const PageHeat heat = group.pages->heat[i]; heat.tier() != PageHeat::kNowhere)
+                visit(Unit{first + i, 1, group.windows, heat, untouched_since(group.pages->touched_at[i])});
+    }
     void observe_group(Group& group, unsigned first, std::span<const PageSeen> seen, bool goes_on);
     void observe_unit(PageHeat& heat, unsigned touched, unsigned windows, unsigned windows_before);
     // Also keeps what is older than kLongestUntouched from seeming young when the clock has gone around.

@@ -98,14 +98,13 @@ std::vector<std::uint64_t> HugePages::to_join(const HeatMap& heat, const Exchang
         if (now < since + kLeastSplit || is_left_alone(group, now)) continue;
         const std::uint64_t first = group * kPagesPerHuge;
         const std::uint8_t tier = heat.at(first).heat.tier();
+        unsigned together = 0;  // in the tier of the first
         unsigned warm = 0;
-        bool are_together = tier != PageHeat::kNowhere;
-        for (std::uint64_t page = first; are_together && page < first + kPagesPerHuge; ++page) {
-            const PageHeat part = heat.at(page).heat;
-            are_together = part.tier() == tier;
-            if (part.heat() >= options.least_heat) ++warm;
-        }
-        if (are_together && (warm == 0 || warm > kPagesPerHuge / 2)) pages.push_back(first);
+        heat.for_each_around(first, [&](const HeatMap::Unit& part) {
+            together += part.heat.tier() == tier ? part.pages : 0;
+            warm += part.heat.heat() >= options.least_heat ? part.pages : 0;
+        });
+        if (together == kPagesPerHuge && (warm == 0 || warm > kPagesPerHuge / 2)) pages.push_back(first);
     }
     return pages;
 }

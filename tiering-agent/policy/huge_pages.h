@@ -30,14 +30,15 @@ class HugePages {
     // What has become of pages since: after each look.
     void follow(const HeatMap& heat, Time now);
 
+    // Huge pages that the last window saw touched, and of which too few touches are known yet: a few windows
+    // more tell whether they are worth splitting.
+    [[nodiscard]] std::size_t undecided() const { return undecided_; }
     // Hot huge pages in the two tiers, the hottest first, and of those the ones in the slower tier: numbers
     // of their first pages.
     [[nodiscard]] std::vector<std::uint64_t> to_split(const HeatMap& heat, const Pair& tiers,
                                                       const ExchangeOptions& options, std::size_t most,
                                                       Time now) const;
-    // Huge pages that the last window saw touched, and of which too few touches are known yet: a few windows
-    // more tell whether they are worth splitting.
-    [[nodiscard]] std::size_t undecided() const { return undecided_; }
+    // What was split, and is alike in all of its parts: likewise.
     [[nodiscard]] std::vector<std::uint64_t> to_join(const HeatMap& heat, const ExchangeOptions& options,
                                                      std::size_t most, Time now) const;
     // It was tried.

@@ -76,10 +76,9 @@ std::optional<std::size_t> Ranking::Pass::kind_of(const HeatMap::Unit& unit) {
 Ranking::Known Ranking::warmth_of(double heat, Variances variances) const {
     // Of the steps in which heat is counted, and of the model.
     constexpr double kLeastVariance = 1;
-    const double missed = 1 - std::min(heat / PageHeat::kMost, 0.999);
-    const double weighted = (1 - std::pow(missed, space_->weight)) * PageHeat::kMost;
+    const double missed = 1 - std::min(heat / PageHeat::kMost, kHighestShare);
     const double slope = space_->weight * std::pow(missed, space_->weight - 1);
-    return {static_cast<std::uint8_t>(std::lround(std::clamp(weighted, 0.0, double{PageHeat::kMost}))),
+    return {static_cast<std::uint8_t>(std::lround(weighted_heat(heat, space_->weight))),
             {.known = std::max(variances.known * slope * slope, kLeastVariance),
              .seen = std::max(variances.seen * slope * slope, kLeastVariance)}};
 }

@@ -92,7 +92,7 @@ class Ranking {
         std::uint8_t heat = 0;
         Variances variances;
     };
-    // A touch counts `weight` times: what share of windows would be hit if there were so many of them.
+    // As weighted_heat().
     [[nodiscard]] Known warmth_of(double heat, Variances variances) const;
 
     const Space* space_;

@@ -24,15 +24,24 @@ Atoms shares() {
 }
 const Atoms kShares = shares();
 
+Atoms logarithms(bool of_rest) {
+    Atoms logs{};
+    for (std::size_t i = 0; i < kAtoms; ++i)
+        logs[i] = of_rest ? std::log1p(-kShares[i]) : std::log(kShares[i]);
+    return logs;
+}
+const Atoms kLogs = logarithms(false);
+const Atoms kLogsOfRest = logarithms(true);
+
 // How likely each share makes it to see that heat in so many windows, up to a factor.
 Atoms likelihoods(std::size_t heat, double windows) {
     const double touched = windows * double(heat) / PageHeat::kMost;
-    Atoms logarithms{};
+    Atoms likely{};
     for (std::size_t i = 0; i < kAtoms; ++i)
-        logarithms[i] = touched * std::log(kShares[i]) + (windows - touched) * std::log1p(-kShares[i]);
-    const double most = std::ranges::max(logarithms);
-    for (double& one : logarithms) one = std::exp(one - most);
-    return logarithms;
+        likely[i] = touched * kLogs[i] + (windows - touched) * kLogsOfRest[i];
+    const double most = std::ranges::max(likely);
+    for (double& one : likely) one = std::exp(one - most);
+    return likely;
 }
 
 struct Seen {

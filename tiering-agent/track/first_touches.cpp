@@ -103,17 +103,19 @@ FirstTouches::Early FirstTouches::end(int pid, std::span<const VirtualRange> ran
     auto& touches = found->second.touches;
     std::ranges::stable_sort(touches, {}, &Touch::at);
     std::uint64_t taken = 0;
+    bool is_full = false;  // later ones are seen only for what is first of their groups
     for (const Touch& touch : touches) {
         if (!contains(ranges, touch.page << kPageShift)) continue;
         const std::uint64_t group = touch.page / kPagesPerHuge;
         early.first_pages.try_emplace(group, touch.page);
         const bool is_small = small.contains(group);
         const bool is_in = is_small ? early.pages.contains(touch.page) : early.groups.contains(group);
-        const std::uint64_t size = is_small ? 1 : kPagesPerHuge;
-        // Later ones are seen only for what is first of their groups.
-        if (!is_in && taken > 0 && taken + size > most_pages) taken = most_pages;
-        if (!is_in && taken > 0 && taken >= most_pages) continue;
-        if (!is_in) taken += size;
+        if (!is_in) {
+            const std::uint64_t size = is_small ? 1 : kPagesPerHuge;
+            is_full = is_full || (taken > 0 && taken + size > most_pages);
+            if (is_full) continue;
+            taken += size;
+        }
         early.groups.insert(group);
         early.pages.insert(touch.page);
     }
